@@ -38,8 +38,8 @@ var table = []annotation{
 	{name: "allowlist-source-range", verdict: Converted, text: "AuthPolicy, authorization by addresses", protects: true, apply: allowed},
 	{name: "app-root", verdict: Converted, text: "a rule for / alone, with a RequestRedirect", apply: appRoot},
 	{name: "auth-always-set-cookie", of: "auth-url", verdict: NotNeeded, text: "cookies of a permission go to the client"},
-	{name: "auth-cache-duration", of: "auth-url", verdict: Differs, text: "each request is asked about"},
-	{name: "auth-cache-key", of: "auth-url", verdict: Differs, text: "each request is asked about"},
+	{name: "auth-cache-duration", of: "auth-url", verdict: NotNeeded, text: "each request is asked about, so that nothing outlives what the service says"},
+	{name: "auth-cache-key", of: "auth-url", verdict: NotNeeded, text: "each request is asked about, so that nothing outlives what the service says"},
 	{name: "auth-keepalive", of: "auth-url", verdict: NotNeeded, text: "connections to the service are kept"},
 	{name: "auth-keepalive-requests", of: "auth-url", verdict: NotNeeded, text: "connections to the service are kept"},
 	{name: "auth-keepalive-share-vars", of: "auth-url", verdict: NotNeeded, text: "there are no variables to share"},
@@ -54,7 +54,7 @@ var table = []annotation{
 	{name: "auth-signin", of: "auth-url", verdict: NotPossible, text: "let the service answer with the redirect to the page itself, or have the proxy log people in (oidc of an AuthPolicy)"},
 	{name: "auth-signin-redirect-param", of: "auth-signin", verdict: NotPossible, text: "see auth-signin"},
 	{name: "auth-snippet", of: "auth-url", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
-	{name: "auth-tls-error-page", of: "auth-tls-secret", verdict: NotPossible, text: "a client without a certificate is refused in the handshake"},
+	{name: "auth-tls-error-page", of: "auth-tls-secret", verdict: Converted, text: "AuthPolicy, responses.unauthenticated.redirect; a certificate that can't be verified counts as none", apply: errorPage},
 	{name: "auth-tls-match-cn", of: "auth-tls-secret", verdict: NotPossible, text: "AuthPolicy, clientCertificate.subjectAltNames: names in the subject alone count no longer", protects: true},
 	{name: "auth-tls-pass-certificate-to-upstream", of: "auth-tls-secret", verdict: NotPossible, text: "clientCertificate.identityHeader tells backends the client's name"},
 	{name: "auth-tls-secret", verdict: Converted, text: "tls.frontend of the Gateway, for one authority, and AuthPolicy, clientCertificate, for all routes of the host", protects: true, apply: clientCertificate},
@@ -71,7 +71,7 @@ var table = []annotation{
 	{name: "canary-weight", of: "canary", verdict: Converted, text: "weights of backendRefs"},
 	{name: "canary-weight-total", of: "canary", verdict: Converted, text: "weights of backendRefs"},
 	{name: "client-body-buffer-size", verdict: NotNeeded, text: buffers},
-	{name: "configuration-snippet", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
+	{name: "configuration-snippet", verdict: Converted, text: "of these directives alone, if there are no others: more_set_headers, add_header, more_clear_headers, proxy_set_header and more_set_input_headers with texts, allow and deny, return of a status or a redirect", protects: true, apply: locationSnippet},
 	{name: "connection-proxy-header", verdict: NotNeeded, text: "connections to backends are kept, and WebSockets upgrade"},
 	{name: "cors-allow-credentials", of: "enable-cors", verdict: Converted, text: "the filter CORS"},
 	{name: "cors-allow-headers", of: "enable-cors", verdict: Converted, text: "the filter CORS"},
@@ -85,7 +85,7 @@ var table = []annotation{
 	{name: "denylist-source-range", verdict: Converted, text: "AuthPolicy, authorization by addresses", protects: true, apply: denied},
 	{name: "disable-proxy-intercept-errors", of: "custom-http-errors", verdict: NotNeeded, text: "answers of the backend pass as they are"},
 	{name: "enable-access-log", verdict: NotPossible, text: "access logs are of a whole Gateway, by accessLog of its GatewayParameters"},
-	{name: "enable-cors", verdict: Converted, text: "the filter CORS", apply: cors},
+	{name: "enable-cors", verdict: Converted, text: "the filter CORS; preflights are answered with 200 where it was 204", apply: cors},
 	{name: "enable-global-auth", verdict: NotNeeded, text: "what global-auth-url of the controller's ConfigMap says is told there"},
 	{name: "enable-modsecurity", verdict: NotPossible, text: "there is no web application firewall in the proxy: have a service decide (external of an AuthPolicy)", protects: true, apply: ifOn},
 	{name: "enable-opentelemetry", verdict: NotPossible, text: "tracing is of a whole Gateway, by tracing of its GatewayParameters"},
@@ -109,9 +109,9 @@ var table = []annotation{
 	{name: "mirror-request-body", of: "mirror-target", verdict: NotPossible, text: "bodies are copied"},
 	{name: "mirror-target", verdict: Converted, text: "the filter RequestMirror", apply: mirror},
 	{name: "modsecurity-snippet", verdict: NotPossible, text: "see enable-modsecurity", protects: true},
-	{name: "modsecurity-transaction-id", of: "enable-modsecurity", verdict: NotPossible, text: "see enable-modsecurity"},
+	{name: "modsecurity-transaction-id", of: "enable-modsecurity", verdict: NotNeeded, text: "it names requests in the log of a firewall that there isn't"},
 	{name: "opentelemetry-operation-name", of: "enable-opentelemetry", verdict: NotPossible, text: "see enable-opentelemetry"},
-	{name: "opentelemetry-trust-incoming-span", of: "enable-opentelemetry", verdict: NotPossible, text: "see enable-opentelemetry"},
+	{name: "opentelemetry-trust-incoming-span", of: "enable-opentelemetry", verdict: NotNeeded, text: "a trace that comes in is gone on with; false is not possible", apply: trustSpans},
 	{name: "permanent-redirect", verdict: Converted, text: redirected, protects: true, apply: redirect(301)},
 	{name: "permanent-redirect-code", of: "permanent-redirect", verdict: Converted, text: redirected},
 	{name: "preserve-trailing-slash", verdict: NotNeeded, text: "redirects to HTTPS keep the path as it is"},
@@ -121,15 +121,15 @@ var table = []annotation{
 	{name: "proxy-buffers-number", verdict: NotNeeded, text: buffers},
 	{name: "proxy-busy-buffers-size", verdict: NotNeeded, text: buffers},
 	{name: "proxy-connect-timeout", verdict: Converted, text: "TrafficPolicy, backend.connectTimeout", apply: connectTimeout},
-	{name: "proxy-cookie-domain", verdict: NotPossible, text: "cookies pass as the backend sets them: have it set the right domain"},
-	{name: "proxy-cookie-path", verdict: NotPossible, text: "cookies pass as the backend sets them: have it set the right path"},
+	{name: "proxy-cookie-domain", verdict: NotPossible, text: "cookies pass as the backend sets them: have it set the right domain", apply: ifSet},
+	{name: "proxy-cookie-path", verdict: NotPossible, text: "cookies pass as the backend sets them: have it set the right path", apply: ifSet},
 	{name: "proxy-http-version", verdict: NotNeeded, text: "backends are spoken to in HTTP/1.1, or as appProtocol of the Service says"},
 	{name: "proxy-max-temp-file-size", verdict: NotNeeded, text: buffers},
 	{name: "proxy-next-upstream", verdict: Differs, text: "TrafficPolicy, request.retry: what no backend has taken is repeated, and nothing else", apply: retry},
 	{name: "proxy-next-upstream-timeout", verdict: NotPossible, text: "retries end with the request, by request.timeout of a TrafficPolicy"},
 	{name: "proxy-next-upstream-tries", verdict: Converted, text: "TrafficPolicy, request.retry.attempts", apply: retry},
 	{name: "proxy-read-timeout", verdict: Converted, text: "TrafficPolicy, request.idleTimeout; the longer one of it and proxy-send-timeout", apply: silence},
-	{name: "proxy-redirect-from", verdict: NotPossible, text: "redirects pass as the backend sends them: have it know its address by X-Forwarded-Host and -Proto"},
+	{name: "proxy-redirect-from", verdict: NotPossible, text: "redirects pass as the backend sends them: have it know its address by X-Forwarded-Host and -Proto", apply: ifSet},
 	{name: "proxy-redirect-to", of: "proxy-redirect-from", verdict: NotPossible, text: "see proxy-redirect-from"},
 	{name: "proxy-request-buffering", verdict: NotNeeded, text: "requests are streamed to the backend"},
 	{name: "proxy-send-timeout", verdict: Converted, text: "TrafficPolicy, request.idleTimeout; the longer one of it and proxy-read-timeout", apply: silence},
@@ -157,7 +157,7 @@ var table = []annotation{
 	{name: "session-cookie-secure", of: "affinity", verdict: NotNeeded, text: "the cookie is Secure over HTTPS, and not over HTTP, where no browser would keep it"},
 	{name: "ssl-ciphers", verdict: NotPossible, text: noTLSChoice},
 	{name: "ssl-passthrough", verdict: Converted, text: "a TLS listener that passes through, and a TLSRoute", apply: onlyRead},
-	{name: "ssl-prefer-server-ciphers", verdict: NotPossible, text: noTLSChoice},
+	{name: "ssl-prefer-server-ciphers", verdict: NotNeeded, text: "the proxy's order of ciphers counts, and each of them is strong"},
 	{name: "ssl-redirect", verdict: Converted, text: "a route of the HTTP listener with a RequestRedirect", apply: onlyRead},
 	{name: "stream-snippet", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
 	{name: "temporal-redirect", verdict: Converted, text: redirected, protects: true, apply: redirect(302)},
@@ -170,6 +170,14 @@ var table = []annotation{
 	{name: "use-regex", verdict: Converted, text: "matches by RegularExpression", apply: onlyRead},
 	{name: "whitelist-source-range", verdict: Converted, text: "AuthPolicy, authorization by addresses", protects: true, apply: whitelisted},
 	{name: "x-forwarded-prefix", of: "rewrite-target", verdict: Converted, text: "the filter RequestHeaderModifier"},
+}
+
+// dropped are the annotations of older versions of ingress-nginx, and of another controller of the name, that have no
+// effect in 1.15.
+var dropped = []string{
+	"add-base-url", "base-url-scheme", "enable-influxdb", "influxdb-host", "influxdb-measurement", "influxdb-port", "influxdb-server-name",
+	"enable-opentracing", "opentracing-operation-name", "opentracing-trust-incoming-span", "grpc-backend", "secure-backends",
+	"secure-verify-ca-secret", "session-cookie-hash", "upstream-fail-timeout", "upstream-max-fails", "websocket-services",
 }
 
 // rows finds a row of the table.
@@ -187,6 +195,34 @@ func onlyRead(*conversion, *ingress, string) (Verdict, string) { return "", "" }
 // ifOn is for switches that nothing can be made of where they are on.
 func ifOn(_ *conversion, _ *ingress, value string) (Verdict, string) {
 	if value == "false" || value == "" {
+		return NotNeeded, "it is off"
+	}
+	return NotPossible, ""
+}
+
+// isPage reports whether all clients can be led to a URL.
+func isPage(url string) bool {
+	return !strings.ContainsAny(url, "$ ") && (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "/"))
+}
+
+// errorPage is looked at where certificates are asked for.
+func errorPage(_ *conversion, _ *ingress, value string) (Verdict, string) {
+	if !isPage(value) {
+		return NotPossible, "the page is a URL without variables: clients without a certificate get 401"
+	}
+	return "", ""
+}
+
+func trustSpans(_ *conversion, _ *ingress, value string) (Verdict, string) {
+	if !isOn(value, true) {
+		return NotPossible, "a trace that comes in is gone on with"
+	}
+	return "", ""
+}
+
+// ifSet is for what is off unless it says something.
+func ifSet(_ *conversion, _ *ingress, value string) (Verdict, string) {
+	if value == "off" || value == "default" || value == "" {
 		return NotNeeded, "it is off"
 	}
 	return NotPossible, ""
@@ -210,6 +246,8 @@ func (c *conversion) annotations(in *ingress) {
 		f := Finding{Annotation: name, Value: in.annotation(name)}
 		row := rows[name]
 		switch {
+		case slices.Contains(dropped, name):
+			f.Verdict, f.Message = NotNeeded, "ingress-nginx has dropped it: it has no effect there"
 		case row == nil:
 			f.Verdict, f.Opens, f.Message = NotPossible, true, "ingress-nginx has no such annotation, or it is newer than this; what it does isn't known"
 		case in.isCanary() && !inCanary(row):

@@ -66,7 +66,9 @@ func (c *conversion) addGateway(servers []*server) {
 	if c.config.bodySize != nil || c.config.hsts != nil {
 		common := &v1alpha1.TrafficPolicy{ObjectMeta: meta(c.options.Gateway.Namespace, c.options.Gateway.Name)}
 		common.Spec.TargetRefs = target(gwv1.GroupName, "Gateway", c.options.Gateway.Name)
-		common.Spec.Request.MaxBodySize, common.Spec.Response.StrictTransportSecurity = c.config.bodySize, c.config.hsts
+		// An Ingress that says something else says nothing of these.
+		common.Spec.Defaults = &v1alpha1.TrafficLayer{Strategy: v1alpha1.Merge}
+		common.Spec.Defaults.Request.MaxBodySize, common.Spec.Defaults.Response.StrictTransportSecurity = c.config.bodySize, c.config.hsts
 		c.add(common)
 	}
 }
@@ -149,7 +151,7 @@ func (c *conversion) passThrough(in *ingress, s *server) {
 		return
 	}
 	p := &in.parts
-	c.find(in, Finding{Annotation: "ssl-passthrough", Verdict: Differs, Opens: p.authentication != nil || p.authorization != nil || p.limits != nil,
+	c.find(in, Finding{Annotation: "ssl-passthrough", Verdict: Differs, Opens: p.authentication != nil || p.authorization != nil || p.limits != nil || p.status != 0,
 		Message: "TLS of host " + s.host + " passes, and nothing of the Ingress's other annotations is in force; so it is in ingress-nginx if it runs with --enable-ssl-passthrough, and only then"})
 	for _, l := range s.locations {
 		if l.of != in || l.refused {

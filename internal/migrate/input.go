@@ -115,6 +115,21 @@ func (c *conversion) port(namespace string, of *networkingv1.IngressServiceBacke
 	return 0, false
 }
 
+// portName is the name of a Service's port; empty if it has none, or isn't known.
+func (c *conversion) portName(namespace, service string, number int32) string {
+	for _, s := range c.input.Services {
+		if s.Namespace != namespace || s.Name != service {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			if p.Port == number {
+				return p.Name
+			}
+		}
+	}
+	return ""
+}
+
 // PasswordSecret is the Secret of an Ingress's namespace with names and passwords; empty for none.
 func PasswordSecret(in *networkingv1.Ingress) string {
 	namespace, name, ok := strings.Cut((&ingress{Ingress: in}).annotation("auth-secret"), "/")

@@ -150,7 +150,10 @@ func TestGuards(t *testing.T) {
 		{"auth-tls-secret=shop/ca auth-tls-verify-client=optional", false, Differs},
 		{"auth-tls-secret=shop/ca auth-tls-verify-client=optional_no_ca", false, Differs},
 		{"auth-tls-match-cn=CN=me", false, NotNeeded}, // of nothing
-		{"configuration-snippet=deny all;", true, NotPossible},
+		{"configuration-snippet=if", true, NotPossible},
+		{"websocket-services=web", false, NotNeeded},
+		{"auth-tls-error-page=https://login.example/ auth-tls-secret=shop/ca", false, Converted},
+		{"auth-tls-error-page=https://$host/ auth-tls-secret=shop/ca", false, NotPossible},
 		{"server-snippet=deny all;", true, NotPossible},
 		{"enable-modsecurity=true", true, NotPossible},
 		{"enable-modsecurity=false", false, NotNeeded},

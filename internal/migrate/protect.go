@@ -140,6 +140,9 @@ func clientCertificate(c *conversion, in *ingress, value string) (Verdict, strin
 		return NotPossible, "a certificate and a password are both needed; an AuthPolicy has one of several"
 	}
 	c.authority = &secret
+	if page := in.annotation("auth-tls-error-page"); page != "" && needed && isPage(page) {
+		in.parts.errorPage = &page
+	}
 	if needed {
 		in.parts.authentication = map[string]v1alpha1.Authentication{"certificate": {ClientCertificate: &v1alpha1.ClientCertificate{}}}
 		return "", ""
@@ -196,6 +199,9 @@ func satisfy(_ *conversion, in *ingress, value string) (Verdict, string) {
 
 // eitherOf lets those pass who have a name and a password, or whose address is one of those that are let through.
 func (p *parts) eitherOf() (responses *v1alpha1.AuthResponses) {
+	if p.errorPage != nil {
+		return &v1alpha1.AuthResponses{Unauthenticated: &v1alpha1.AuthResponse{Redirect: p.errorPage}}
+	}
 	rule, limited := p.authorization["addresses"]
 	people := p.authentication["people"].Basic
 	if !p.either || !limited || len(rule.Addresses.Allow) == 0 || people == nil {

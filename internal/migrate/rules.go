@@ -19,8 +19,8 @@ import (
 type rules struct {
 	c            *conversion
 	in           *ingress
-	routeFilters map[string]string // names, by what they do
-	services     []string          // that are spoken to
+	routeFilters map[string]string             // names, by what they do
+	services     []gwv1.BackendObjectReference // that are spoken to, each port by itself
 }
 
 // http makes the rules of a group.
@@ -34,18 +34,22 @@ func (r *rules) http(g *group) (out []gwv1.HTTPRouteRule) {
 			continue
 		}
 		if l.refused {
-			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.refusal())}})
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.answer(503, "-refused"))}})
 			continue
 		}
 		if path, bare := r.bare(g, l); bare {
 			out = append(out, redirectRule(path, l.path, 301))
+		}
+		if status := r.in.parts.status; status != 0 {
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.answer(status, "-answer"))}})
+			continue
 		}
 		if r.in.parts.redirect != nil {
 			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect, RequestRedirect: r.in.parts.redirect}}})
 			continue
 		}
 		if l.backend == nil {
-			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.notFound())}})
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.answer(404, "-not-found"))}})
 			continue
 		}
 		filters, ok := r.filters(l)
@@ -111,8 +115,14 @@ func redirectRule(from, to string, code int) gwv1.HTTPRouteRule {
 }
 
 // filters are those of a location's rules; false where the path for the backend can't be made.
-func (r *rules) filters(l *location) ([]gwv1.HTTPRouteFilter, bool) {
+func (r *rules) filters(l *location) (filters []gwv1.HTTPRouteFilter, ok bool) {
 	out := slices.Clone(r.in.parts.filters)
+	set := slices.Clone(r.in.parts.requestHeaders)
+	defer func() {
+		if len(set) > 0 {
+			filters = append(filters, gwv1.HTTPRouteFilter{Type: gwv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: &gwv1.HTTPHeaderFilter{Set: set}})
+		}
+	}()
 	if !l.rewrites() {
 		return out, true
 	}
@@ -129,9 +139,7 @@ func (r *rules) filters(l *location) ([]gwv1.HTTPRouteFilter, bool) {
 	}
 	out = append(out, extension(r.rewrite(rewrite)))
 	if header := r.in.annotation("x-forwarded-prefix"); header != "" {
-		out = append(out, gwv1.HTTPRouteFilter{Type: gwv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: &gwv1.HTTPHeaderFilter{
-			Set: []gwv1.HTTPHeader{{Name: "X-Forwarded-Prefix", Value: header}},
-		}})
+		set = append(set, gwv1.HTTPHeader{Name: "X-Forwarded-Prefix", Value: header})
 	}
 	return out, true
 }
@@ -171,14 +179,9 @@ func (r *rules) rewrite(to *v1alpha1.URLRewrite) string {
 	return r.routeFilter(fmt.Sprintf("%q %q %v", to.Path.Pattern, to.Path.Substitution, to.Hostname != nil), "-rewrite", v1alpha1.RouteFilterSpec{URLRewrite: to})
 }
 
-// notFound returns the name of a RouteFilter that answers 404.
-func (r *rules) notFound() string {
-	return r.routeFilter("404", "-not-found", v1alpha1.RouteFilterSpec{DirectResponse: &v1alpha1.DirectResponse{Status: 404}})
-}
-
-// refusal returns the name of a RouteFilter that answers 503.
-func (r *rules) refusal() string {
-	return r.routeFilter("503", "-refused", v1alpha1.RouteFilterSpec{DirectResponse: &v1alpha1.DirectResponse{Status: 503}})
+// answer returns the name of a RouteFilter that answers with a status.
+func (r *rules) answer(status int, ending string) string {
+	return r.routeFilter(ending, ending, v1alpha1.RouteFilterSpec{DirectResponse: &v1alpha1.DirectResponse{Status: int32(status)}}) //nolint:gosec // of three digits
 }
 
 // routeFilter returns the name of the RouteFilter that does something, which is made once.
@@ -200,8 +203,8 @@ func extension(name string) gwv1.HTTPRouteFilter {
 // backend finds a Service's port, and remembers the Service.
 func (r *rules) backend(in *ingress, b *networkingv1.IngressBackend) (gwv1.HTTPBackendRef, bool) {
 	ref, ok := r.c.backend(in, b)
-	if ok && !slices.Contains(r.services, string(ref.Name)) {
-		r.services = append(r.services, string(ref.Name))
+	if ok && !slices.ContainsFunc(r.services, func(o gwv1.BackendObjectReference) bool { return o.Name == ref.Name && *o.Port == *ref.Port }) {
+		r.services = append(r.services, ref.BackendObjectReference)
 	}
 	return gwv1.HTTPBackendRef{BackendRef: ref}, ok
 }
@@ -270,8 +273,8 @@ var method = regexp.MustCompile(`^/([A-Za-z0-9_.]+)(?:/([A-Za-z0-9_]+)?)?$`)
 // grpc makes the rules of a group whose backends speak gRPC.
 func (r *rules) grpc(g *group) (out []gwv1.GRPCRouteRule) {
 	p := &r.in.parts
-	if len(p.filters) > 0 || p.redirect != nil || p.appRoot != "" || slices.ContainsFunc(g.own, func(l *location) bool { return len(l.canaries) > 0 || l.rewrites() }) {
-		r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Message: "redirects, rewrites, CORS, mirrors and canaries are for HTTP: the GRPCRoute has none"})
+	if len(p.filters) > 0 || len(p.requestHeaders) > 0 || p.status != 0 || p.redirect != nil || p.appRoot != "" || slices.ContainsFunc(g.own, func(l *location) bool { return len(l.canaries) > 0 || l.rewrites() }) {
+		r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Opens: p.redirect != nil || p.status != 0, Message: "redirects, rewrites, CORS, mirrors and canaries are for HTTP: the GRPCRoute has none"})
 	}
 	for _, l := range g.own {
 		if l.backend == nil {
@@ -307,18 +310,22 @@ func (r *rules) addBackendTLS() {
 	if !r.in.parts.tls {
 		return
 	}
-	for _, service := range r.services {
+	for _, ref := range r.services {
+		service := string(ref.Name)
 		o := &gwv1.BackendTLSPolicy{ObjectMeta: meta(r.in.Namespace, service)}
 		o.Spec.TargetRefs = target("", "Service", service)
+		if port := r.c.portName(r.in.Namespace, service, *ref.Port); port != "" { // another port may speak in clear
+			o.Spec.TargetRefs[0].SectionName = new(gwv1.SectionName(port))
+		}
 		o.Spec.Validation.Hostname = gwv1.PreciseHostname(cmp.Or(r.in.annotation("proxy-ssl-name"), service+"."+r.in.Namespace+".svc"))
-		ref := gwv1.LocalObjectReference{Kind: "ConfigMap", Name: gwv1.ObjectName(service + "-ca")}
+		authority := gwv1.LocalObjectReference{Kind: "ConfigMap", Name: gwv1.ObjectName(service + "-ca")}
 		if namespace, name, ok := strings.Cut(r.in.annotation("proxy-ssl-secret"), "/"); ok && namespace == r.in.Namespace {
-			ref = gwv1.LocalObjectReference{Kind: "Secret", Name: gwv1.ObjectName(name)}
+			authority = gwv1.LocalObjectReference{Kind: "Secret", Name: gwv1.ObjectName(name)}
 		} else {
 			r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: Differs, Message: fmt.Sprintf(
-				"write the authority of Service %s into ConfigMap %s, entry ca.crt; until then it isn't reached", service, ref.Name)})
+				"write the authority of Service %s into ConfigMap %s, entry ca.crt; until then it isn't reached", service, authority.Name)})
 		}
-		o.Spec.Validation.CACertificateRefs = []gwv1.LocalObjectReference{ref}
+		o.Spec.Validation.CACertificateRefs = []gwv1.LocalObjectReference{authority}
 		r.c.add(o)
 	}
 }

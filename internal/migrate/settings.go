@@ -21,12 +21,15 @@ import (
 // parts are what the annotations of an Ingress become, for all its rules.
 type parts struct {
 	redirect       *gwv1.HTTPRequestRedirectFilter // in place of backends
+	status         int                             // of all answers, in place of backends; 0 for none
+	requestHeaders []gwv1.HTTPHeader               // that are set
 	filters        []gwv1.HTTPRouteFilter
 	appRoot        string
 	tls, grpc      bool // to the backend
 	authentication map[string]v1alpha1.Authentication
 	authorization  map[string]v1alpha1.Authorization
-	either         bool // addresses or credentials suffice
+	either         bool    // addresses or credentials suffice
+	errorPage      *string // for clients without a certificate; nil for 401
 	limits         map[string]v1alpha1.RateLimit
 	traffic        v1alpha1.TrafficSettings
 }
@@ -227,27 +230,36 @@ func redirect(code int) func(*conversion, *ingress, string) (Verdict, string) {
 		if !slices.Contains(redirectCodes, status) {
 			return NotPossible, fmt.Sprintf("a redirect has one of the codes %v", redirectCodes)
 		}
-		target, keepsPath := strings.CutSuffix(value, "$request_uri")
-		u, err := url.Parse(target)
-		if err != nil || strings.Contains(target, "$") || u.RawQuery != "" || u.Fragment != "" || keepsPath && strings.Trim(u.Path, "/") != "" {
-			return NotPossible, "a redirect leads to a URL without query and variables; $request_uri at its end keeps the path"
-		}
-		r := &gwv1.HTTPRequestRedirectFilter{StatusCode: &status}
-		if u.Host != "" {
-			if u.Scheme != "http" && u.Scheme != "https" || !isHost(u.Hostname()) {
-				return NotPossible, "a redirect leads to http or https and a name"
-			}
-			r.Scheme, r.Hostname = &u.Scheme, new(gwv1.PreciseHostname(strings.ToLower(u.Hostname())))
-			if port, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
-				r.Port = new(gwv1.PortNumber(port))
-			}
-		}
-		if !keepsPath {
-			r.Path = &gwv1.HTTPPathModifier{Type: gwv1.FullPathHTTPPathModifier, ReplaceFullPath: new(cmp.Or(u.Path, "/"))}
+		r, wrong := redirectTo(value, status)
+		if wrong != "" {
+			return NotPossible, wrong
 		}
 		in.parts.redirect = r
 		return Differs, "a RequestRedirect in place of the backends; the query goes with it"
 	}
+}
+
+// redirectTo leads to a URL of nginx, or says what is wrong with it.
+func redirectTo(value string, status int) (r *gwv1.HTTPRequestRedirectFilter, wrong string) {
+	target, keepsPath := strings.CutSuffix(value, "$request_uri")
+	u, err := url.Parse(target)
+	if err != nil || strings.Contains(target, "$") || u.RawQuery != "" || u.Fragment != "" || keepsPath && strings.Trim(u.Path, "/") != "" {
+		return nil, "a redirect leads to a URL without query and variables; $request_uri at its end keeps the path"
+	}
+	r = &gwv1.HTTPRequestRedirectFilter{StatusCode: &status}
+	if u.Host != "" {
+		if u.Scheme != "http" && u.Scheme != "https" || !isHost(u.Hostname()) {
+			return nil, "a redirect leads to http or https and a name"
+		}
+		r.Scheme, r.Hostname = &u.Scheme, new(gwv1.PreciseHostname(strings.ToLower(u.Hostname())))
+		if port, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+			r.Port = new(gwv1.PortNumber(port))
+		}
+	}
+	if !keepsPath {
+		r.Path = &gwv1.HTTPPathModifier{Type: gwv1.FullPathHTTPPathModifier, ReplaceFullPath: new(cmp.Or(u.Path, "/"))}
+	}
+	return r, ""
 }
 
 func mirror(_ *conversion, in *ingress, value string) (Verdict, string) {
@@ -356,7 +368,7 @@ func cors(c *conversion, in *ingress, value string) (Verdict, string) {
 	}
 	in.parts.filters = append(in.parts.filters, gwv1.HTTPRouteFilter{Type: gwv1.HTTPRouteFilterCORS, CORS: f})
 	if anyOrigin && in.isTrue("cors-allow-credentials", true) {
-		return Differs, "the filter CORS, without credentials: of all origins browsers take none with them"
+		return Differs, "the filter CORS, without credentials: of all origins browsers take none with them; the answer names the origin where it was *; preflights are answered with 200 where it was 204"
 	}
 	return "", ""
 }

@@ -20,7 +20,7 @@ func TestIngresses(t *testing.T) {
 		"gateway.yaml": "", "home.yaml": "",
 		"web.yaml":      ingressOf("web", early, []string{"rewrite-target: /$1", "proxy-body-size: 1k"}, "rules:\n"+hostPaths("web.example", "~ /shop/(.*) v1")),
 		"secure.yaml":   ingressOf("secure", early, nil, "tls: [{hosts: [secure.example], secretName: cert}]\nrules:\n"+hostPaths("secure.example", "/ / v1")),
-		"guarded.yaml":  guarded("configuration-snippet: deny all;"),
+		"guarded.yaml":  guarded("configuration-snippet: if ($bad) { return 403; }"),
 		"beside.yaml":   ingressOf("beside", later, nil, "rules:\n"+hostPaths("guarded.example", "/ / v2")),
 		"server.yaml":   ingressOf("server", early, []string{"server-snippet: deny all;"}, "rules:\n"+hostPaths("server.example", "/ /a v1")),
 		"server-b.yaml": ingressOf("server-b", later, nil, "rules:\n"+hostPaths("server.example", "/ / v2")),
