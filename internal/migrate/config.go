@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,24 +19,8 @@ type config struct {
 	redirectCode  int
 	bodySize      *intstr.IntOrString // nil for no bound
 	hsts          *v1alpha1.StrictTransportSecurity
-}
-
-const clientAddress = "client of the GatewayParameters, by which policies know a client's address behind a load balancer"
-
-// guards are the entries of the controller's ConfigMap that let less through, with what to do.
-var guards = map[string]string{
-	"allowlist-source-range": "an AuthPolicy with addresses for the Gateway", "whitelist-source-range": "an AuthPolicy with addresses for the Gateway",
-	"denylist-source-range": "an AuthPolicy with addresses for the Gateway", "block-cidrs": "an AuthPolicy with addresses for the Gateway",
-	"block-user-agents": "an AuthPolicy with when for the Gateway", "block-referers": "an AuthPolicy with when for the Gateway",
-	"global-auth-url": "an AuthPolicy with external for the Gateway", "global-auth-snippet": noSnippets,
-	"enable-modsecurity": "a service that decides, by external of an AuthPolicy", "enable-owasp-modsecurity-crs": "a service that decides, by external of an AuthPolicy", "modsecurity-snippet": "a service that decides, by external of an AuthPolicy",
-	"http-snippet": noSnippets, "server-snippet": noSnippets, "location-snippet": noSnippets, "main-snippet": noSnippets, "stream-snippet": noSnippets,
-	"use-proxy-protocol": clientAddress, "use-forwarded-headers": clientAddress, "enable-real-ip": clientAddress,
-	"proxy-real-ip-cidr": clientAddress, "forwarded-for-header": clientAddress, "compute-full-forwarded-for": clientAddress,
-	"proxy-set-headers": "a filter RequestHeaderModifier, or requestHeaders of a RouteFilter", "hide-headers": "response.headers.remove of a TrafficPolicy of the Gateway",
-	"add-headers": "response.headers.set of a TrafficPolicy of the Gateway", "ssl-protocols": "tls of the GatewayParameters", "ssl-ciphers": "tls of the GatewayParameters",
-	"ssl-reject-handshake": "nothing: hosts without a certificate have no HTTPS",
-	"limit-rate":           "no counterpart: answers are sent as fast as the client takes them",
+	traffic       v1alpha1.TrafficSettings          // of the Gateway, beside these two
+	addresses     map[string]v1alpha1.Authorization // of the Gateway
 }
 
 // readConfig reads the controller's ConfigMap, over ingress-nginx's defaults.
@@ -65,7 +50,18 @@ func (c *conversion) readConfig() {
 	data := c.input.Config.Data
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		value := data[key]
-		f := Finding{Annotation: key, Value: value, Verdict: Converted}
+		row := entryOf[key]
+		if row == nil {
+			c.find(nil, Finding{Annotation: key, Value: value, Verdict: NotPossible, Opens: true, Message: "ingress-nginx has no such entry, or it is newer than this; what it does isn't known"})
+			continue
+		}
+		f := Finding{Annotation: key, Value: value, Verdict: row.verdict, Message: row.text}
+		if row.apply != nil {
+			if verdict, text := row.apply(c, value); verdict != "" {
+				f.Verdict, f.Message = verdict, text
+			}
+		}
+		f.Opens = row.protects && f.Verdict == NotPossible && value != "" && value != "false"
 		switch key {
 		case "ssl-redirect":
 			c.config.sslRedirect = isOn(value, true)
@@ -76,8 +72,10 @@ func (c *conversion) readConfig() {
 				c.config.redirectCode = n
 			}
 		case "proxy-body-size":
-			if n, ok := size(value); ok {
-				c.config.bodySize = &n
+			n, ok := size(value)
+			if c.config.bodySize = &n; !ok {
+				c.config.bodySize = new(intstr.FromString("1Mi"))
+				f.Verdict, f.Opens, f.Message = NotPossible, true, fmt.Sprintf("%q is no size", value)
 			}
 		case "hsts":
 			hsts = isOn(value, true)
@@ -89,14 +87,6 @@ func (c *conversion) readConfig() {
 			c.config.hsts.IncludeSubDomains = isOn(value, true)
 		case "hsts-preload":
 			c.config.hsts.Preload = isOn(value, false)
-		default:
-			f.Verdict, f.Message = NotPossible, "an entry of the controller's ConfigMap that isn't converted"
-			if instead, ok := guards[key]; ok {
-				f.Opens, f.Message = value != "" && value != "false", "write "+instead
-				if instead == noSnippets {
-					f.Message = instead
-				}
-			}
 		}
 		c.find(nil, f)
 	}

@@ -8,8 +8,6 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 const plainListener = "http"
@@ -63,14 +61,7 @@ func (c *conversion) addGateway(servers []*server) {
 		}
 	}
 
-	if c.config.bodySize != nil || c.config.hsts != nil {
-		common := &v1alpha1.TrafficPolicy{ObjectMeta: meta(c.options.Gateway.Namespace, c.options.Gateway.Name)}
-		common.Spec.TargetRefs = target(gwv1.GroupName, "Gateway", c.options.Gateway.Name)
-		// An Ingress that says something else says nothing of these.
-		common.Spec.Defaults = &v1alpha1.TrafficLayer{Strategy: v1alpha1.Merge}
-		common.Spec.Defaults.Request.MaxBodySize, common.Spec.Defaults.Response.StrictTransportSecurity = c.config.bodySize, c.config.hsts
-		c.add(common)
-	}
+	c.addCommon()
 }
 
 // maxListeners is how many a ListenerSet has at most.

@@ -39,5 +39,21 @@ What [` + "`gatehouse migrate`" + `](../guide/ingress-nginx.md) makes of each an
 	}
 	fmt.Fprintf(&b, "\nOf %d annotations %d are converted, %d are not needed, %d differ, and %d are not possible.\n", len(table),
 		counts[Converted], counts[NotNeeded], counts[Differs], counts[NotPossible])
+	b.WriteString(`
+## The controller's ConfigMap
+
+Its entries are told in the same way, as of the whole Gateway. An entry that isn't here lets less through for all that is known.
+
+| entries | | become, or what to do |
+|---|---|---|
+`)
+	for i := range entries {
+		e := &entries[i]
+		names, mark := "`"+strings.ReplaceAll(e.names, " ", "`, `")+"`", ""
+		if e.protects {
+			mark = " **!**"
+		}
+		fmt.Fprintf(&b, "| %s%s | %s | %s |\n", names, mark, verdictWords[e.verdict], e.text)
+	}
 	return b.String()
 }

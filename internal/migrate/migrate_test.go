@@ -48,6 +48,31 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Each entry of the ConfigMap that ingress-nginx documents has one row, and every row says something.
+func TestEntries(t *testing.T) {
+	text, err := os.ReadFile("testdata/entries.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(text)) {
+		if entryOf[name] == nil {
+			t.Errorf("%s has no row", name)
+		}
+	}
+	rows := map[string]bool{}
+	for _, row := range entries {
+		if row.text == "" || row.verdict == "" {
+			t.Errorf("the row of %s lacks something", row.names)
+		}
+		for name := range strings.FieldsSeq(row.names) {
+			if rows[name] {
+				t.Errorf("%s has two rows", name)
+			}
+			rows[name] = true
+		}
+	}
+}
+
 func TestReference(t *testing.T) {
 	const file = "../../docs/reference/ingress-nginx.md"
 	if *update {
@@ -184,9 +209,11 @@ func TestGuards(t *testing.T) {
 // The controller's ConfigMap counts, and what it protects is not dropped in silence.
 func TestConfig(t *testing.T) {
 	for data, opens := range map[string]bool{
-		"{use-proxy-protocol: \"true\"}": true, "{add-headers: a/b}": true,
+		"{use-proxy-protocol: \"true\"}": true, "{add-headers: a/b}": true, "{something-new: a}": true, "{proxy-body-size: large}": true,
+		"{denylist-source-range: 10.0.0.0/8, block-cidrs: 192.0.2.0/24}": false, "{block-cidrs: office}": true, "{hide-headers: \"X-A,X-B\"}": false,
+		"{limit-rate: \"0\", use-forwarded-headers: \"false\"}": false, "{load-balance: ewma, proxy-read-timeout: \"30\"}": false,
 		"{proxy-body-size: 8m, use-gzip: \"true\"}": false, "{enable-modsecurity: \"false\"}": false,
-		"{enable-modsecurity: \"true\"}": true, "{whitelist-source-range: 10.0.0.0/8}": true, "{http-snippet: deny all;}": true,
+		"{enable-modsecurity: \"true\"}": true, "{whitelist-source-range: 10.0.0.0/8}": false, "{http-snippet: deny all;}": true,
 	} {
 		_, report := Convert(inputOf(t, simple()+"---\nkind: ConfigMap\ndata: "+data+"\n"), options)
 		if report.Opens() != opens {

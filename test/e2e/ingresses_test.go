@@ -87,3 +87,42 @@ func TestIngresses(t *testing.T) {
 	s.remove(t, "guarded.yaml")
 	expect("http://guarded.example/private/a", "200 v2 /private/a")
 }
+
+// What the controller's ConfigMap says is in force for all Ingresses but those that say otherwise, and one entry that
+// protects and can't be converted closes all of them.
+func TestIngressConfigMap(t *testing.T) {
+	t.Parallel()
+	config := func(data string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: controller, namespace: " + siteNamespace + "}\ndata: {" + data + "}\n"
+	}
+	const narrow = `whitelist-source-range: 10.0.0.0/8, proxy-read-timeout: "1", proxy-body-size: 2k`
+	users := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: users, namespace: " + siteNamespace + "}\nstringData: {auth: \"ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\"}\n" // "test"
+	s := newSite(t, map[string]string{
+		"gateway.yaml": "", "home.yaml": "", "users.yaml": users, "config.yaml": config(narrow),
+		"plain.yaml": ingressOf("plain", early, nil, "rules:\n"+hostPaths("plain.example", "/ / v1")),
+		"wide.yaml":  ingressOf("wide", early, []string{"whitelist-source-range: 127.0.0.0/8"}, "rules:\n"+hostPaths("wide.example", "/ / v1")),
+		"login.yaml": ingressOf("login", early, []string{"auth-type: basic", "auth-secret: users"}, "rules:\n"+hostPaths("login.example", "/ / v1")),
+	}, "--ingress-class", "nginx", "--ingress-gateway", siteNamespace+"/gw", "--ingress-configmap", siteNamespace+"/controller")
+	expect := func(request, want string) {
+		t.Helper()
+		eventually(t, siteTimeout, func() error {
+			got, err := s.asNginx(request)
+			if err == nil && got != want {
+				err = fmt.Errorf("%s is answered %s, want %s", request, got, want)
+			}
+			return err
+		})
+	}
+	expect("http://plain.example/", "403")
+	expect("http://wide.example/", "200 v1 /")
+	expect("http://ann:test@login.example/", "403")
+	expect("POST:3000 http://wide.example/", "413")
+	expect("http://wide.example/?delay=3s", "504")
+
+	s.write(t, "config.yaml", config(`http-snippet: "deny all;"`))
+	expect("http://wide.example/", "503")
+	expect("http://plain.example/", "503")
+	s.write(t, "config.yaml", config(`hsts: "false"`))
+	expect("http://plain.example/", "200 v1 /")
+	expect("http://ann:test@login.example/", "200 v1 /")
+}
