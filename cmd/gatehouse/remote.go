@@ -35,6 +35,16 @@ func (f *remoteFlags) options() (out []remote.Options) {
 	return out
 }
 
+// check reports a mistake before anything is started.
+func (f *remoteFlags) check() error {
+	for _, o := range f.options() {
+		if err := o.Check(); err != nil {
+			return usageError{err}
+		}
+	}
+	return nil
+}
+
 // keys name the servers where paths would be, as in the name of a state directory.
 func (f *remoteFlags) keys() (out []string) {
 	for _, address := range f.addresses {

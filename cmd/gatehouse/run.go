@@ -120,6 +120,9 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := f.remotes.check(); err != nil {
+		return err
+	}
 	client, err := f.client.options()
 	if err != nil {
 		return err

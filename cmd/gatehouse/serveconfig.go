@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/gatehouse-dev/gatehouse/internal/cluster"
 	"github.com/gatehouse-dev/gatehouse/internal/configserver"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/listen"
@@ -32,6 +33,9 @@ import (
 
 type serveConfigFlags struct {
 	paths        pathFlags
+	cluster      bool
+	kubeconfig   string
+	context      string
 	logs         logFlags
 	listen       string
 	health       string
@@ -49,13 +53,14 @@ type serveConfigFlags struct {
 func newServeConfig() *cobra.Command {
 	var f serveConfigFlags
 	cmd := &cobra.Command{
-		Use:   "serve-config PATH...",
-		Short: "Publish Gateway API manifests to other installations of Gatehouse",
+		Use:   "serve-config PATH... | --cluster",
+		Short: "Publish Gateway API objects to other installations of Gatehouse",
 		Long: `Publish the objects of manifests to other installations of Gatehouse, which subscribe to
 them with 'gatehouse run --remote HOST:PORT' or a source remote of a controller's
 configuration. PATH is a directory, a file or - for standard input. Files are watched:
 what is saved is sent at once, only what has changed. What is broken is reported, while its
-last valid version stays published.
+last valid version stays published. --cluster publishes the objects of a Kubernetes cluster
+instead, as they change.
 
 It is served with TLS (--tls-cert, --tls-key) to clients that show a token of
 --token-file or a certificate of --client-ca. Without TLS it is served on a loopback
@@ -65,16 +70,23 @@ Clients see everything but Secrets, which --secrets adds. --namespaces restricts
 some namespaces, and to what is in none, such as GatewayClasses.`,
 		Example: `  gatehouse serve-config manifests/ --tls-cert tls.crt --tls-key tls.key --token-file tokens
   gatehouse serve-config manifests/ --listen 127.0.0.1:18443
+  gatehouse serve-config --cluster --namespaces edge --secrets --tls-cert tls.crt --tls-key tls.key --client-ca edge.crt
   gatehouse run --remote config.example.com:18443 --remote-token-file token`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(f.paths.all(args)) == 0 {
-				return usageError{errors.New("nothing to publish: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input")}
+			switch named := len(f.paths.all(args)) > 0; {
+			case !named && !f.cluster:
+				return usageError{errors.New("nothing to publish: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input, or a cluster with --cluster")}
+			case named && f.cluster:
+				return usageError{errors.New("either files are published or a cluster's objects: leave out the paths, or --cluster")}
 			}
 			return nil
 		},
 	}
 	fl := cmd.Flags()
 	f.paths.define(fl)
+	fl.BoolVar(&f.cluster, "cluster", false, "publish the objects of a Kubernetes cluster")
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: the Pod's ServiceAccount, else kubectl's rules)")
+	fl.StringVar(&f.context, "context", "", "context of the kubeconfig")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:18443", "address for clients; port 0 picks one")
 	fl.StringVar(&f.cert, "tls-cert", "", "file of the server's certificate; it is read anew for each connection, as all of these")
 	fl.StringVar(&f.key, "tls-key", "", "file of its key")
@@ -92,6 +104,9 @@ some namespaces, and to what is in none, such as GatewayClasses.`,
 		_ = cmd.MarkFlagFilename(name)
 	}
 	_ = cmd.MarkFlagDirname("state-dir")
+	for _, name := range []string{"state-dir", "experimental", "lenient"} { // of files
+		cmd.MarkFlagsMutuallyExclusive("cluster", name)
+	}
 	environment(cmd)
 	fromEnvironment := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -111,6 +126,9 @@ func (f *serveConfigFlags) check() error {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
 		return usageError{fmt.Errorf("--listen: %w", err)}
+	}
+	if !f.cluster && f.kubeconfig+f.context != "" {
+		return usageError{errors.New("--kubeconfig and --context choose a cluster: add --cluster to publish its objects")}
 	}
 	encrypted, known := f.cert != "", f.clientCA != "" || f.tokenFile != ""
 	switch {
@@ -184,27 +202,11 @@ func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error 
 		}
 	}
 	log := f.logs.logger()
-	if f.stateDir == "" {
-		if f.stateDir, err = terminal.DefaultStateDir(append([]string{"serve-config"}, paths...)); err != nil {
-			return err
-		}
-	}
-	stateDir, release, err := terminal.OpenStateDir(f.stateDir)
+	from, err := f.published(ctx, log, paths)
 	if err != nil {
 		return err
 	}
-	defer release()
-	for _, path := range paths {
-		if _, err := os.Stat(path); path != "-" && err != nil && !f.lenient {
-			return err
-		}
-	}
-	files, err := file.New(file.Options{
-		Paths: paths, Stdin: os.Stdin, Kinds: kind.WithIngresses, Experimental: f.experimental, StateDir: stateDir, Strict: !f.lenient, Log: log,
-	})
-	if err != nil {
-		return err
-	}
+	defer from.release()
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_config_server_connections_refused_total",
 		Help: "Connections that were closed at once since there are too many, by whose: total or per-address.",
@@ -214,7 +216,7 @@ func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error 
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer lis.Close()
-	server := configserver.New(configserver.Options{Kinds: kind.WithIngresses, Experimental: f.experimental, Access: access, Log: log})
+	server := configserver.New(configserver.Options{Kinds: from.kinds, Experimental: from.experimental, Access: access, Log: log})
 	loaded := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
 	if f.health != "" {
@@ -233,7 +235,7 @@ func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error 
 	}
 	group.Go(func() error {
 		first := sync.OnceFunc(func() { close(loaded) })
-		return files.Run(ctx, func(b source.Batch) {
+		return from.run(ctx, func(b source.Batch) {
 			logConfigProblems(log, b)
 			server.Apply(b)
 			first()
@@ -251,6 +253,56 @@ func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error 
 	err = group.Wait()
 	log.Info("stopped")
 	return err
+}
+
+// published is what there is to publish.
+type published struct {
+	kinds        *kind.Table
+	experimental bool
+	run          func(context.Context, func(source.Batch)) error
+	release      func()
+}
+
+func (f *serveConfigFlags) published(ctx context.Context, log *slog.Logger, paths []string) (published, error) {
+	if f.cluster {
+		kubernetesLogs(log)
+		rest, err := (&controllerFlags{kubeconfig: f.kubeconfig, context: f.context}).cluster()
+		if err != nil {
+			return published{}, err
+		}
+		p, err := cluster.NewPublished(ctx, cluster.PublishedOptions{REST: rest, Namespaces: f.namespaces, Secrets: f.secrets, Log: log})
+		if err != nil {
+			return published{}, err
+		}
+		return published{p.Kinds, p.Experimental, p.Run, func() {}}, nil
+	}
+	return f.publishedFiles(log, paths)
+}
+
+func (f *serveConfigFlags) publishedFiles(log *slog.Logger, paths []string) (_ published, err error) {
+	for _, path := range paths {
+		if _, err := os.Stat(path); path != "-" && err != nil && !f.lenient {
+			return published{}, err
+		}
+	}
+	stateDir := f.stateDir
+	if stateDir == "" {
+		if stateDir, err = terminal.DefaultStateDir(append([]string{"serve-config"}, paths...)); err != nil {
+			return published{}, err
+		}
+	}
+	stateDir, release, err := terminal.OpenStateDir(stateDir)
+	if err != nil {
+		return published{}, err
+	}
+	files, err := file.New(file.Options{
+		Paths: paths, Stdin: os.Stdin, Kinds: kind.WithIngresses, Experimental: f.experimental, StateDir: stateDir, Strict: !f.lenient, Log: log,
+	})
+	if err != nil {
+		release()
+		return published{}, err
+	}
+	return published{kind.WithIngresses, f.experimental, files.Run, release}, nil
 }
 
 // configClients bounds the connections of clients. Each has one; those behind one address are many.

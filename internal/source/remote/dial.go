@@ -24,8 +24,8 @@ type TLS struct {
 	Plaintext bool
 }
 
-// check reports what is wrong with options.
-func (o Options) check() error {
+// Check reports what is wrong with options.
+func (o Options) Check() error {
 	host, port, err := net.SplitHostPort(o.Address)
 	switch {
 	case err != nil:

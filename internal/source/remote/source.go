@@ -68,7 +68,7 @@ type entry struct {
 
 // New checks the options.
 func New(o Options) (*Source, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	o.Kinds = cmp.Or(o.Kinds, kind.All)
