@@ -111,14 +111,14 @@ func BackendPolicyRefused(field, service, policy, why string) metav1.Condition {
 		policy = " " + policy
 	}
 	return unresolved(ReasonBackendPolicyRefused, field,
-		fmt.Sprintf("Service %s is not spoken to, since its BackendTLSPolicy%s can't be met: %s", service, policy, why))
+		fmt.Sprintf("%s is not spoken to, since its BackendTLSPolicy%s can't be met: %s", service, policy, why))
 }
 
 // BackendNeedsPolicy says that a Service port speaks TLS and nothing says whom to
 // trust there.
 func BackendNeedsPolicy(field, service string, port int32, protocol string) metav1.Condition {
 	return unresolved(gwv1.RouteReasonUnsupportedProtocol, field,
-		fmt.Sprintf("port %d of Service %s has appProtocol %q, and no BackendTLSPolicy says how to verify it; create one for the Service", port, service, protocol))
+		fmt.Sprintf("port %d of %s has appProtocol %q, and no BackendTLSPolicy says how to verify it; create one for it", port, service, protocol))
 }
 
 // GatewayClientCertificateKind says that a kind can't hold a client certificate.

@@ -160,10 +160,10 @@ func IsBackendMissing(problem metav1.Condition) bool {
 	return problem.Reason == string(gwv1.RouteReasonBackendNotFound) || problem.Reason == ReasonWaiting
 }
 
-// BackendNoPort says that a reference to a Service names no port.
+// BackendNoPort says that a reference to a backend, given as "Service ns/name", names no port.
 func BackendNoPort(field, service string) metav1.Condition {
 	return unresolved(gwv1.RouteReasonBackendNotFound, field,
-		fmt.Sprintf("port is missing; name a port of Service %s", service))
+		fmt.Sprintf("port is missing; name a port of %s", service))
 }
 
 // BackendPortProtocol says that a port of a Service is for another protocol than the route needs.
@@ -173,7 +173,7 @@ func BackendPortProtocol(field, service string, port int32, protocol string) met
 		other = "UDP"
 	}
 	return unresolved(gwv1.RouteReasonBackendNotFound, field,
-		fmt.Sprintf("port %d of Service %s is for %s only, and the route needs %s; add a port of the same number with protocol: %s", port, service, other, protocol, protocol))
+		fmt.Sprintf("port %d of %s is for %s only, and the route needs %s; add a port of the same number with protocol: %s", port, service, other, protocol, protocol))
 }
 
 // BackendPortNotFound says that a Service has no such port; ports are those that
@@ -184,7 +184,7 @@ func BackendPortNotFound(field, service string, port int32, protocol string, por
 		have = strings.Join(ports, ", ")
 	}
 	return unresolved(gwv1.RouteReasonBackendNotFound, field,
-		fmt.Sprintf("Service %s has no %s port %d; it has %s", service, protocol, port, have))
+		fmt.Sprintf("%s has no %s port %d; it has %s", service, protocol, port, have))
 }
 
 // BackendExternalNameMissing says that a Service of type ExternalName names no
@@ -236,17 +236,17 @@ func BackendExternalNameDatagrams(field, service string) metav1.Condition {
 		fmt.Sprintf("Service %s is of type ExternalName, which UDPRoutes can't be sent to; use a Service with EndpointSlices", service))
 }
 
-// BackendNotPermitted says that a Service of another namespace may not be
+// BackendNotPermitted says that a backend of another namespace may not be
 // referred to.
 func BackendNotPermitted(field, service string, g Grant) metav1.Condition {
-	return unresolved(gwv1.RouteReasonRefNotPermitted, field, g.refused("Service "+service))
+	return unresolved(gwv1.RouteReasonRefNotPermitted, field, g.refused(service))
 }
 
 // BackendUnsupportedProtocol says that a Service port speaks something that a
 // route of this kind can't be sent to.
 func BackendUnsupportedProtocol(field, service string, port int32, protocol string) metav1.Condition {
 	return unresolved(gwv1.RouteReasonUnsupportedProtocol, field,
-		fmt.Sprintf("port %d of Service %s has appProtocol %q, which is not supported; use http, grpc, kubernetes.io/h2c or kubernetes.io/ws", port, service, protocol))
+		fmt.Sprintf("port %d of %s has appProtocol %q, which is not supported; use http, grpc, kubernetes.io/h2c or kubernetes.io/ws", port, service, protocol))
 }
 
 func unresolved(reason gwv1.RouteConditionReason, field, message string) metav1.Condition {

@@ -11,6 +11,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+	mcsv1alpha1 "sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -136,6 +138,13 @@ var All = NewTable(
 		Versions: []Version{Typed[corev1.Service, corev1.ServiceList]("v1")},
 	},
 	&Descriptor{
+		Kind: ServiceImport, Plural: "serviceimports", Words: []string{"svcim", "svcimport"}, Custom: true,
+		Versions: []Version{
+			Typed[mcsv1beta1.ServiceImport, mcsv1beta1.ServiceImportList]("v1beta1"),
+			Converted[mcsv1alpha1.ServiceImport, mcsv1alpha1.ServiceImportList]("v1alpha1", convertImport),
+		},
+	},
+	&Descriptor{
 		Kind: EndpointSlice, Plural: "endpointslices",
 		Versions: []Version{Typed[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList]("v1")},
 	},
@@ -168,6 +177,22 @@ func convertGrant(g *gwv1beta1.ReferenceGrant) Object {
 		TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: g.Kind},
 		ObjectMeta: g.ObjectMeta, Spec: g.Spec,
 	}
+}
+
+func convertImport(i *mcsv1alpha1.ServiceImport) Object {
+	out := &mcsv1beta1.ServiceImport{
+		TypeMeta:   metav1.TypeMeta{APIVersion: mcsv1beta1.GroupVersion.String(), Kind: i.Kind},
+		ObjectMeta: i.ObjectMeta,
+		Spec: mcsv1beta1.ServiceImportSpec{
+			IPs: i.Spec.IPs, Type: mcsv1beta1.ServiceImportType(i.Spec.Type),
+			SessionAffinity: i.Spec.SessionAffinity, SessionAffinityConfig: i.Spec.SessionAffinityConfig, IPFamilies: i.Spec.IPFamilies,
+			InternalTrafficPolicy: i.Spec.InternalTrafficPolicy, TrafficDistribution: i.Spec.TrafficDistribution,
+		},
+	}
+	for _, p := range i.Spec.Ports {
+		out.Spec.Ports = append(out.Spec.Ports, mcsv1beta1.ServicePort(p))
+	}
+	return out
 }
 
 func convertBundle(b *certificatesv1beta1.ClusterTrustBundle) Object {

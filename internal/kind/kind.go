@@ -9,6 +9,7 @@ const (
 	Certificates = "certificates.k8s.io"
 	Extensions   = "apiextensions.k8s.io"
 	Networking   = "networking.k8s.io"
+	MultiCluster = "multicluster.x-k8s.io" // of services of several clusters
 	GatewayAPI   = "gateway.networking.k8s.io"
 	Experimental = "gateway.networking.x-k8s.io" // kinds that are only in the experimental channel
 	Gatehouse    = "gatehouse.dev"
@@ -37,6 +38,7 @@ var (
 	GatewayValues        = object.KindOf(Gatehouse, "GatewayValues")
 	RouteFilter          = object.KindOf(Gatehouse, "RouteFilter")
 	Service              = object.KindOf(Core, "Service")
+	ServiceImport        = object.KindOf(MultiCluster, "ServiceImport")
 	Secret               = object.KindOf(Core, "Secret")
 	ConfigMap            = object.KindOf(Core, "ConfigMap")
 	Namespace            = object.KindOf(Core, "Namespace")

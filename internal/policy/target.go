@@ -34,7 +34,7 @@ func SectionWord(of object.Kind) string {
 	switch of {
 	case kind.Gateway, kind.ListenerSet:
 		return "listener"
-	case kind.Service:
+	case kind.Service, kind.ServiceImport:
 		return "port"
 	default:
 		return "rule"

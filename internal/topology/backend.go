@@ -13,8 +13,9 @@ import (
 // backendKinds are the kinds of objects that routes can be sent to. A further kind is a
 // row here and a file of its own; whoever comes after knows a backend by its key.
 var backendKinds = map[object.Kind]func(r *resolver, ref reference) BackendRef{
-	kind.Service:  (*resolver).service,
-	kind.XBackend: (*resolver).xBackend,
+	kind.Service:       (*resolver).service,
+	kind.ServiceImport: (*resolver).serviceImport,
+	kind.XBackend:      (*resolver).xBackend,
 }
 
 // reference is what a route refers to, and what it wants there.

@@ -16,6 +16,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -128,6 +129,11 @@ var kindsDrawn = []drawn{
 	draws(2, drawTLSPolicy),
 	draws(2, drawBackendTrafficPolicy),
 	draws(2, drawXBackend),
+	draws(2, func(t *rapid.T) *mcsv1beta1.ServiceImport {
+		return &mcsv1beta1.ServiceImport{ObjectMeta: drawMeta(t), Spec: mcsv1beta1.ServiceImportSpec{
+			Ports: []mcsv1beta1.ServicePort{{Port: somePort.Draw(t, "port"), Name: rapid.SampledFrom([]string{"", "http"}).Draw(t, "port name")}},
+		}}
+	}),
 	draws(2, drawAuthPolicy),
 	draws(2, drawRateLimitPolicy),
 	draws(2, drawRouteFilter),
@@ -150,7 +156,8 @@ var kindsDrawn = []drawn{
 	draws(1, func(t *rapid.T) *v1alpha1.GatewayValues { return &v1alpha1.GatewayValues{ObjectMeta: drawMeta(t)} }),
 	draws(1, func(t *rapid.T) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{ObjectMeta: drawMeta(t), AddressType: discoveryv1.AddressTypeIPv4}
-		s.Labels = map[string]string{discoveryv1.LabelServiceName: someName.Draw(t, "service")}
+		label := rapid.SampledFrom([]string{discoveryv1.LabelServiceName, mcsv1beta1.LabelServiceName}).Draw(t, "label")
+		s.Labels = map[string]string{label: someName.Draw(t, "service")}
 		return s
 	}),
 }
@@ -374,10 +381,12 @@ func drawBackendRef(t *rapid.T) gwv1.BackendObjectReference {
 	ref := gwv1.BackendObjectReference{
 		Name: someObjectName.Draw(t, "backend"), Namespace: drawNamespaceRef(t), Port: maybe(t, somePort, "port"),
 	}
-	switch kind := rapid.SampledFrom([]gwv1.Kind{"", "", "XBackend", "Bucket"}).Draw(t, "kind"); kind {
+	switch kind := rapid.SampledFrom([]gwv1.Kind{"", "", "XBackend", "ServiceImport", "Bucket"}).Draw(t, "kind"); kind {
 	case "":
 	case "XBackend":
 		ref.Group, ref.Kind, ref.Namespace = new(gwv1.Group(gwxv1alpha1.GroupName)), &kind, nil
+	case "ServiceImport":
+		ref.Group, ref.Kind = new(gwv1.Group(mcsv1beta1.GroupName)), &kind
 	default:
 		ref.Kind = &kind
 	}

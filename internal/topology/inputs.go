@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -30,6 +31,7 @@ type Inputs struct {
 	ListenerSets *flow.Input[object.Name, *gwv1.ListenerSet]
 	Routes       *flow.Input[object.Key, RouteObject] // of all kinds
 	Services     *flow.Input[object.Name, *corev1.Service]
+	Imports      *flow.Input[object.Name, *mcsv1beta1.ServiceImport]
 	Slices       *flow.Input[object.Name, *discoveryv1.EndpointSlice]
 	Secrets      *flow.Input[object.Name, *corev1.Secret]
 	ConfigMaps   *flow.Input[object.Name, *corev1.ConfigMap]
@@ -102,6 +104,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.Grants = namespaced[*gwv1.ReferenceGrant](e, in)
 	in.Definitions = clusterScoped[*metav1.PartialObjectMetadata](e, in)
 	in.Services = namespaced[*corev1.Service](e, in)
+	in.Imports = namespaced[*mcsv1beta1.ServiceImport](e, in)
 	in.Secrets = namespaced[*corev1.Secret](e, in)
 	in.ConfigMaps = namespaced[*corev1.ConfigMap](e, in)
 	in.Namespaces = clusterScoped[*corev1.Namespace](e, in)
@@ -137,6 +140,9 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Key)) {
 			if service := s.Labels[discoveryv1.LabelServiceName]; service != "" {
 				yield(object.Key{Kind: kind.Service, Name: name(k.Namespace, service)})
+			}
+			if service := s.Labels[mcsv1beta1.LabelServiceName]; service != "" {
+				yield(object.Key{Kind: kind.ServiceImport, Name: name(k.Namespace, service)})
 			}
 		}, object.Name.Compare)
 	return in

@@ -32,6 +32,7 @@ func (g *Graph) declareNeighbours() {
 		kind.Gateway:           neighboursIn(g.in.Gateways),
 		kind.ListenerSet:       neighboursIn(g.in.ListenerSets),
 		kind.Service:           neighboursIn(g.in.Services),
+		kind.ServiceImport:     neighboursIn(g.in.Imports),
 		kind.Secret:            neighboursIn(g.in.Secrets),
 		kind.GatewayParameters: neighboursIn(g.in.Parameters),
 	}

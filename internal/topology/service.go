@@ -22,12 +22,14 @@ type servicePort struct {
 
 // service resolves a reference to a port of a Service. A reference that is not
 // permitted is not followed: its answer says nothing of the Service.
-func (r *resolver) service(ref reference) BackendRef {
-	name := ref.object.Name
+func (r *resolver) service(ref reference) BackendRef { return r.permittedPort(ref, r.servicePort) }
+
+// permittedPort resolves a reference to a port of an object that policies may target, which find knows.
+func (r *resolver) permittedPort(ref reference, find func(reference) (*servicePort, BackendRef)) BackendRef {
 	if !r.g.permitted(r.c, r.route.Kind, r.route.Namespace, ref.object) {
-		return problem(condition.BackendNotPermitted(ref.field(), name.String(), r.g.grantFor(r.c, r.route, ref.object)))
+		return problem(condition.BackendNotPermitted(ref.field(), ref.object.String(), r.g.grantFor(r.c, r.route, ref.object)))
 	}
-	p, refused := r.servicePort(ref)
+	p, refused := find(ref)
 	// A policy may target a Service that doesn't exist.
 	if refused.Problem != nil && !condition.IsBackendMissing(*refused.Problem) {
 		return refused
@@ -50,19 +52,24 @@ func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
 	case !ok:
 		return nil, problem(condition.BackendNotFound(ref.field(), r.g.missing(r.c, ref.object, &r.route)))
 	case ref.port == nil:
-		return nil, problem(condition.BackendNoPort(ref.field(), ref.object.Name.String()))
+		return nil, problem(condition.BackendNoPort(ref.field(), ref.object.String()))
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
 		return r.externalName(s, ref)
 	}
-	port := findPort(s, *ref.port, ref.use)
+	return namedPort(s.Spec.Ports, s.Spec.SessionAffinity, ref)
+}
+
+// namedPort finds the port that a reference names among those of an object with an affinity.
+func namedPort(ports []corev1.ServicePort, affinity corev1.ServiceAffinity, ref reference) (*servicePort, BackendRef) {
+	port := findPort(ports, *ref.port, ref.use)
 	if port == nil {
-		return nil, problem(portMissing(s, ref))
+		return nil, problem(portMissing(ports, ref))
 	}
 	p := &servicePort{
 		Backend:     ir.Backend{Object: ref.object, Port: port.Port, Use: ref.use, PortName: port.Name},
 		appProtocol: valueOr(port.AppProtocol, ""),
 	}
-	p.Settings.ClientIP = p.forRequests() && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP
+	p.Settings.ClientIP = p.forRequests() && affinity == corev1.ServiceAffinityClientIP
 	return p, BackendRef{}
 }
 
@@ -83,9 +90,9 @@ func (r *resolver) externalName(s *corev1.Service, ref reference) (*servicePort,
 		Object: ref.object, Port: *ref.port, Use: ref.use, DNS: s.Spec.ExternalName, TargetPort: *ref.port, Outside: !r.g.options.AnyName,
 	}}
 	if len(s.Spec.Ports) > 0 {
-		p := findPort(s, *ref.port, ref.use)
+		p := findPort(s.Spec.Ports, *ref.port, ref.use)
 		if p == nil {
-			return nil, problem(portMissing(s, ref))
+			return nil, problem(portMissing(s.Spec.Ports, ref))
 		}
 		out.PortName, out.appProtocol = p.Name, valueOr(p.AppProtocol, "")
 		if p.TargetPort.Type == intstr.String && p.TargetPort.StrVal != "" {
@@ -119,9 +126,9 @@ func (s servicePolicies) finish(p *servicePort, ref reference, reader condition.
 	if p.forRequests() && !appProtocols[p.appProtocol] {
 		switch {
 		case !encryptedAppProtocols[strings.ToLower(p.appProtocol)]:
-			return problem(condition.BackendUnsupportedProtocol(ref.field(), p.Object.Name.String(), p.Port, p.appProtocol))
+			return problem(condition.BackendUnsupportedProtocol(ref.field(), p.Object.String(), p.Port, p.appProtocol))
 		case p.TLS.IsZero():
-			return problem(condition.BackendNeedsPolicy(ref.field(), p.Object.Name.String(), p.Port, p.appProtocol))
+			return problem(condition.BackendNeedsPolicy(ref.field(), p.Object.String(), p.Port, p.appProtocol))
 		}
 	}
 	p.Protocol = p.protocol()
@@ -162,9 +169,9 @@ func transport(use ir.Use) corev1.Protocol {
 }
 
 // findPort returns the port of that number for a use: TCP and UDP may share one.
-func findPort(s *corev1.Service, number int32, use ir.Use) *corev1.ServicePort {
-	for i := range s.Spec.Ports {
-		if p := &s.Spec.Ports[i]; p.Port == number && has(p, transport(use)) {
+func findPort(ports []corev1.ServicePort, number int32, use ir.Use) *corev1.ServicePort {
+	for i := range ports {
+		if p := &ports[i]; p.Port == number && has(p, transport(use)) {
 			return p
 		}
 	}
@@ -175,26 +182,26 @@ func has(p *corev1.ServicePort, t corev1.Protocol) bool {
 	return p.Protocol == t || p.Protocol == "" && t == corev1.ProtocolTCP
 }
 
-// portMissing says why a Service has not the port that a reference names.
-func portMissing(s *corev1.Service, ref reference) metav1.Condition {
-	name, protocol := ref.object.Name.String(), string(transport(ref.use))
-	if slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *ref.port && p.Protocol != corev1.ProtocolSCTP }) {
+// portMissing says why a Service or a ServiceImport has not the port that a reference names.
+func portMissing(ports []corev1.ServicePort, ref reference) metav1.Condition {
+	name, protocol := ref.object.String(), string(transport(ref.use))
+	if slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return p.Port == *ref.port && p.Protocol != corev1.ProtocolSCTP }) {
 		return condition.BackendPortProtocol(ref.field(), name, *ref.port, protocol)
 	}
-	return condition.BackendPortNotFound(ref.field(), name, *ref.port, protocol, portTexts(s, ref.use))
+	return condition.BackendPortNotFound(ref.field(), name, *ref.port, protocol, portTexts(ports, ref.use))
 }
 
-func portTexts(s *corev1.Service, use ir.Use) []string {
+func portTexts(ports []corev1.ServicePort, use ir.Use) []string {
 	var out []string
-	for i := range s.Spec.Ports {
-		if p := &s.Spec.Ports[i]; has(p, transport(use)) {
+	for i := range ports {
+		if p := &ports[i]; has(p, transport(use)) {
 			out = append(out, strconv.Itoa(int(p.Port)))
 		}
 	}
 	return out
 }
 
-// portNames are the names of a Service's ports, of those that have one.
-func portNames(s *corev1.Service) []string {
-	return namesIn(s.Spec.Ports, func(p *corev1.ServicePort) string { return p.Name })
+// portNames are the names of ports, of those that have one.
+func portNames(ports []corev1.ServicePort) []string {
+	return namesIn(ports, func(p *corev1.ServicePort) string { return p.Name })
 }

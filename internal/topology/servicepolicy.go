@@ -49,7 +49,7 @@ func (s servicePolicies) encrypt(p *servicePort, field func() string, reader con
 		if reader.Sees(said.Policy.Namespace) {
 			policy = said.Policy.String()
 		}
-		c := condition.BackendPolicyRefused(field(), p.Object.Name.String(), policy, reader.Why(said.Policy.Namespace, said.Refused))
+		c := condition.BackendPolicyRefused(field(), p.Object.String(), policy, reader.Why(said.Policy.Namespace, said.Refused))
 		return &c
 	}
 	p.TLS = said.Asks

@@ -27,17 +27,18 @@ type targetKind struct {
 
 // targetKinds are the kinds of objects that policies may target.
 var targetKinds = map[object.Kind]targetKind{
-	kind.GatewayClass: {sections: classSections, gateways: (*Graph).gatewaysOfClass},
-	kind.Gateway:      {sections: gatewaySections, gateways: (*Graph).gatewayItself},
-	kind.ListenerSet:  {sections: setSectionNames, gateways: (*Graph).gatewayOfSet},
-	kind.HTTPRoute:    {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
-	kind.GRPCRoute:    {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
-	kind.TLSRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
-	kind.TCPRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
-	kind.UDPRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
-	kind.Service:      {sections: servicePorts, gateways: (*Graph).gatewaysTo},
-	kind.XBackend:     {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
-	kind.RouteFilter:  {sections: routeFilterSections, gateways: (*Graph).gatewaysTo},
+	kind.GatewayClass:  {sections: classSections, gateways: (*Graph).gatewaysOfClass},
+	kind.Gateway:       {sections: gatewaySections, gateways: (*Graph).gatewayItself},
+	kind.ListenerSet:   {sections: setSectionNames, gateways: (*Graph).gatewayOfSet},
+	kind.HTTPRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.GRPCRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.TLSRoute:      {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.TCPRoute:      {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.UDPRoute:      {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.Service:       {sections: servicePorts, gateways: (*Graph).gatewaysTo},
+	kind.ServiceImport: {sections: importPorts, gateways: (*Graph).gatewaysTo},
+	kind.XBackend:      {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
+	kind.RouteFilter:   {sections: routeFilterSections, gateways: (*Graph).gatewaysTo},
 }
 
 // missingTarget says that the target of a policy of a kind does not exist; nil where it does.
@@ -104,7 +105,15 @@ func servicePorts(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
 	if !ok {
 		return nil, false
 	}
-	return portNames(s), true
+	return portNames(s.Spec.Ports), true
+}
+
+func importPorts(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	i, ok := flow.Get(c, g.in.Imports, k.Name)
+	if !ok {
+		return nil, false
+	}
+	return portNames(portsOfImport(i)), true
 }
 
 func xBackendSections(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {

@@ -55,6 +55,7 @@ var modes = map[string]mode{
 			"gatewayvalues":             "the manifest doesn't define them",
 			"ratelimitpolicies":         "the manifest doesn't define them",
 			"routefilters":              "the manifest doesn't define them",
+			"serviceimports":            "the cluster doesn't define them",
 			"trafficpolicies":           "the manifest doesn't define them",
 		},
 	},

@@ -52,6 +52,8 @@ func rare(m mode, r right) string {
 		if r.verb != "list" && r.verb != "watch" {
 			return "parameters ask for them"
 		}
+	case "serviceimports":
+		return "not every cluster defines them"
 	case "clustertrustbundles":
 		return "not every cluster serves them"
 	case "xbackends", "xbackendtrafficpolicies", "xbackends/status", "xbackendtrafficpolicies/status":

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
@@ -114,8 +115,12 @@ func stripSlice(o client.Object) {
 		return
 	}
 	var service map[string]string
-	if name := s.Labels[discoveryv1.LabelServiceName]; name != "" {
-		service = map[string]string{discoveryv1.LabelServiceName: name}
+	for _, label := range []string{discoveryv1.LabelServiceName, mcsv1beta1.LabelServiceName} {
+		if name := s.Labels[label]; name != "" && service == nil {
+			service = map[string]string{label: name}
+		} else if name != "" {
+			service[label] = name
+		}
 	}
 	s.ObjectMeta = metav1.ObjectMeta{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, Labels: service,

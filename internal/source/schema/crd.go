@@ -104,8 +104,10 @@ func (k *row) schemaOf(ch channel, version string) (*customSchema, error) {
 func (k *row) definition(ch channel) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
 	file := k.Word() + ".json"
 	text, err := fs.ReadFile(k.schemas(), "crds/"+string(ch)+"/"+file)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = fs.ReadFile(k.schemas(), "crds/own/"+file)
+	for _, other := range []string{"own", "multicluster"} {
+		if errors.Is(err, fs.ErrNotExist) {
+			text, err = fs.ReadFile(k.schemas(), "crds/"+other+"/"+file)
+		}
 	}
 	if err != nil {
 		return nil, err

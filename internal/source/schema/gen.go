@@ -1,7 +1,8 @@
 //go:build ignore
 
 // Command gen writes crds/: the Gateway API's CustomResourceDefinitions of the
-// version that go.mod requires, one JSON file per channel and kind, and our own.
+// version that go.mod requires, one JSON file per channel and kind, that of
+// ServiceImports, and our own.
 //
 // Left out is what plays no part in validation and would be two thirds of the
 // bytes: descriptions, and the schema of status, which the API server drops from
@@ -21,7 +22,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const module = "sigs.k8s.io/gateway-api"
+// The modules whose CustomResourceDefinitions there are.
+const (
+	gatewayAPI   = "sigs.k8s.io/gateway-api"
+	multiCluster = "sigs.k8s.io/mcs-api"
+)
 
 // skipped kinds belong to service meshes, which Gatehouse doesn't configure.
 var skipped = map[string]bool{"XMesh": true, "XTelemetryPolicy": true}
@@ -34,14 +39,18 @@ func main() {
 }
 
 func generate() error {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	gateway, err := definitions(gatewayAPI)
 	if err != nil {
-		return fmt.Errorf("locate module %s: %w", module, err)
+		return err
 	}
-	root := filepath.Join(strings.TrimSpace(string(out)), "config", "crd")
+	services, err := definitions(multiCluster)
+	if err != nil {
+		return err
+	}
 	for dir, pattern := range map[string]string{
-		"standard":     filepath.Join(root, "standard", "gateway.networking.*.yaml"),
-		"experimental": filepath.Join(root, "experimental", "gateway.networking.*.yaml"),
+		"standard":     filepath.Join(gateway, "standard", "gateway.networking.*.yaml"),
+		"experimental": filepath.Join(gateway, "experimental", "gateway.networking.*.yaml"),
+		"multicluster": filepath.Join(services, "*_serviceimports.yaml"),
 		"own":          filepath.Join("..", "..", "..", "config", "crd", "*.yaml"),
 	} {
 		files, err := filepath.Glob(pattern)
@@ -62,6 +71,15 @@ func generate() error {
 		}
 	}
 	return nil
+}
+
+// definitions are where a module has them.
+func definitions(module string) (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("locate module %s: %w", module, err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd"), nil
 }
 
 func convert(file, dir string) error {

@@ -29,12 +29,17 @@ type UnknownKindError struct {
 // Error says what is wrong and what to do.
 func (e *UnknownKindError) Error() string { return e.Text }
 
+// forOthers are kinds of groups that Gatehouse reads which are there for other controllers.
+var forOthers = map[object.Kind]bool{object.KindOf(kind.MultiCluster, "ServiceExport"): true}
+
 // unknownKind says what is wrong with a group and a kind of which there is no row.
 func (v *Validator) unknownKind(group, apiVersion, name string) error {
 	custom := slices.Sorted(maps.Keys(v.groups))
 	written := group
 	var groups []string
 	switch {
+	case forOthers[object.KindOf(group, name)]:
+		return ErrForeign
 	case v.groups[group]:
 		near := v.nearKind(name, group)
 		if of := v.nearKind(name, custom...); near == nil && of != nil {

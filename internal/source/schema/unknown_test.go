@@ -50,7 +50,7 @@ func TestUnknownKinds(t *testing.T) {
 		{"gateway.envoyproxy.io/v1alpha1", "HTTPRouteFilter", ""},
 		{"gateway.solo.io/v1", "Gateway", ""},
 		{"configuration.konghq.com/v1", "TCPRoute", ""},
-		{"multicluster.x-k8s.io/v1alpha1", "ServiceImport", ""},
+		{"multicluster.x-k8s.io/v1alpha1", "ServiceExport", ""},
 		{"serving.knative.dev/v1", "Service", ""},
 		{"external-secrets.io/v1", "Secret", ""},
 		{"apiregistration.k8s.io/v1", "APIService", ""},

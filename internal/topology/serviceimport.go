@@ -1,0 +1,33 @@
+package topology
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+)
+
+// serviceImport resolves a reference to a port of a Service of several clusters (KEP-1645). Its endpoints are in
+// EndpointSlices that whoever connects the clusters makes, with a label of their own.
+func (r *resolver) serviceImport(ref reference) BackendRef { return r.permittedPort(ref, r.importPort) }
+
+func (r *resolver) importPort(ref reference) (*servicePort, BackendRef) {
+	i, ok := flow.Get(r.c, r.g.in.Imports, ref.object.Name)
+	switch {
+	case !ok:
+		return nil, problem(condition.BackendNotFound(ref.field(), r.g.missing(r.c, ref.object, &r.route)))
+	case ref.port == nil:
+		return nil, problem(condition.BackendNoPort(ref.field(), ref.object.String()))
+	}
+	return namedPort(portsOfImport(i), i.Spec.SessionAffinity, ref)
+}
+
+// portsOfImport are its ports as those of a Service.
+func portsOfImport(i *mcsv1beta1.ServiceImport) []corev1.ServicePort {
+	out := make([]corev1.ServicePort, 0, len(i.Spec.Ports))
+	for _, p := range i.Spec.Ports {
+		out = append(out, corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
+	}
+	return out
+}
