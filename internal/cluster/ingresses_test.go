@@ -35,7 +35,7 @@ func TestIngresses(t *testing.T) {
 	in.apply(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web}, spec: {ports: [{name: http, port: 8080}]}}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: team, name: answers}, data: {X-Team: shop}}`,
 		ingressOf("good", "live", `nginx.ingress.kubernetes.io/custom-headers: team/answers`),
-		ingressOf("guarded", "live", `nginx.ingress.kubernetes.io/server-snippet: deny all;`),
+		ingressOf("guarded", "live", `nginx.ingress.kubernetes.io/server-snippet: access_log off;`),
 		ingressOf("other", "other", ``))
 	r := in.start(func(c *configuration.Configuration) {
 		c.Sources = append(c.Sources, configuration.Source{Ingress: &configuration.Ingress{Class: "live", Gateway: "team/ingress"}})

@@ -144,7 +144,7 @@ var table = []annotation{
 	{name: "rewrite-target", verdict: Converted, text: "RouteFilter, urlRewrite.path", apply: onlyRead},
 	{name: "satisfy", verdict: Converted, text: "AuthPolicy: with any, basic and anonymous, and addresses for those without credentials", apply: satisfy},
 	{name: "server-alias", verdict: Converted, text: "further hostnames of the routes", apply: onlyRead},
-	{name: "server-snippet", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
+	{name: "server-snippet", verdict: Converted, text: "as configuration-snippet, where no other Ingress has the host", protects: true, apply: serverSnippet},
 	{name: "service-upstream", verdict: NotNeeded, text: "endpoints that go are left before they are gone"},
 	{name: "session-cookie-change-on-failure", of: "affinity", verdict: NotNeeded, text: "a client whose endpoint is gone gets another one"},
 	{name: "session-cookie-conditional-samesite-none", of: "affinity", verdict: NotNeeded, text: "browsers that don't know None are gone"},

@@ -171,7 +171,7 @@ func backendText(b *networkingv1.IngressBackend) string {
 // sendsToHTTPS reports whether clients that use HTTP are sent to HTTPS.
 func (c *conversion) sendsToHTTPS(in *ingress, s *server) bool {
 	// To nginx a host that nobody names has no certificate.
-	return s.certificate != nil && s.host != "" && (in.isTrue("ssl-redirect", c.config.sslRedirect) || in.isTrue("force-ssl-redirect", c.config.forceRedirect))
+	return s.certificate != nil && s.host != "" && !s.solves(in) && (in.isTrue("ssl-redirect", c.config.sslRedirect) || in.isTrue("force-ssl-redirect", c.config.forceRedirect))
 }
 
 // addRoutes makes the routes of an Ingress, and what is for them.

@@ -179,7 +179,7 @@ func TestGuards(t *testing.T) {
 		{"websocket-services=web", false, NotNeeded},
 		{"auth-tls-error-page=https://login.example/ auth-tls-secret=shop/ca", false, Converted},
 		{"auth-tls-error-page=https://$host/ auth-tls-secret=shop/ca", false, NotPossible},
-		{"server-snippet=deny all;", true, NotPossible},
+		{"server-snippet=access_log", true, NotPossible},
 		{"enable-modsecurity=true", true, NotPossible},
 		{"enable-modsecurity=false", false, NotNeeded},
 		{"limit-connections=5", true, NotPossible},

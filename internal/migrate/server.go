@@ -55,6 +55,15 @@ func (s *server) has(in *ingress) bool {
 	return slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in })
 }
 
+// challenges is the path of those who prove that a host is theirs, before it has a certificate.
+const challenges = "/.well-known/acme-challenge"
+
+// solves reports whether an Ingress serves nothing but challenges, as those of cert-manager do: ingress-nginx redirects none of
+// these.
+func (s *server) solves(in *ingress) bool {
+	return s.has(in) && !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in && !strings.HasPrefix(l.path, challenges) })
+}
+
 // servers makes the servers of all Ingresses, by host.
 func (c *conversion) servers() []*server {
 	byHost := map[string]*server{}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -97,6 +98,30 @@ func locationSnippet(c *conversion, in *ingress, value string) (Verdict, string)
 		return Differs, s.differs
 	}
 	return "", ""
+}
+
+// serverSnippet converts directives for a host, which are for the paths of an Ingress if no other one has its hosts.
+func serverSnippet(c *conversion, in *ingress, value string) (Verdict, string) {
+	if in.annotation("configuration-snippet") != "" {
+		return NotPossible, "beside configuration-snippet it can't be converted: " + noSnippets
+	}
+	for _, other := range c.ingresses {
+		if other != in && !other.isCanary() && in.sharesHost(other) {
+			return NotPossible, fmt.Sprintf("Ingress %s has a host of this one too, for which the directives are: %s", other.name(), noSnippets)
+		}
+	}
+	verdict, text := locationSnippet(c, in, value)
+	if verdict == "" {
+		return Differs, "as configuration-snippet: answers to paths that no Ingress has are as they are"
+	}
+	return verdict, text
+}
+
+// sharesHost reports whether two Ingresses have a host in common.
+func (in *ingress) sharesHost(other *ingress) bool {
+	return slices.ContainsFunc(in.Spec.Rules, func(a networkingv1.IngressRule) bool {
+		return slices.ContainsFunc(other.Spec.Rules, func(b networkingv1.IngressRule) bool { return a.Host == b.Host })
+	})
 }
 
 // snippetOf is what directives become, before it is known that all of them can be converted.

@@ -82,3 +82,20 @@ func TestSnippetObjects(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// Directives for a host are converted where one Ingress has all of it.
+func TestServerSnippet(t *testing.T) {
+	in := inputOf(t, simple("x=y"))
+	delete(in.Ingresses[0].Annotations, prefix+"x")
+	in.Ingresses[0].Annotations[prefix+"server-snippet"] = "add_header X-A b always;"
+	if _, report := Convert(in, options); report.Opens() {
+		t.Errorf("alone: %+v", report)
+	}
+	other := in.Ingresses[0].DeepCopy()
+	other.Name, other.Annotations = "other", nil
+	other.Spec.Rules[0].HTTP.Paths[0].Path = "/other"
+	in.Ingresses = append(in.Ingresses, other)
+	if _, report := Convert(in, options); !report.Opens() {
+		t.Errorf("beside another one: %+v", report)
+	}
+}

@@ -29,7 +29,8 @@ func TestIngresses(t *testing.T) {
 		"other.yaml":    strings.Replace(ingressOf("other", early, nil, "rules:\n"+hostPaths("other.example", "/ / v1")), "ingressClassName: nginx", "ingressClassName: other", 1),
 		"classless.yaml": strings.Replace(ingressOf("classless", early, nil, "rules:\n"+hostPaths("classless.example", "/ / v1")),
 			"  ingressClassName: nginx\n", "", 1),
-		"cert.yaml": mustSecret(t, "cert", "secure.example"),
+		"cert.yaml":   mustSecret(t, "cert", "secure.example"),
+		"solver.yaml": ingressOf("solver", later, []string{"whitelist-source-range: 0.0.0.0/0,::/0"}, "rules:\n"+hostPaths("secure.example", "~ /.well-known/acme-challenge/token v2")),
 	}, "--ingress-class", "nginx", "--ingress-gateway", siteNamespace+"/gw")
 	expect := func(request, want string) {
 		t.Helper()
@@ -45,6 +46,7 @@ func TestIngresses(t *testing.T) {
 	expect("POST:1100 http://web.example/shop/a", "413")
 	expect("http://secure.example/a", "308 https://secure.example/a")
 	expect("https://secure.example/a", "200 v1 /a max-age=31536000; includeSubDomains")
+	expect("http://secure.example/.well-known/acme-challenge/token", "200 v2 /.well-known/acme-challenge/token")
 	expect("http://guarded.example/private/a", "503")
 	expect("http://guarded.example/open", "200 v2 /open")
 	expect("http://server.example/a", "503")

@@ -92,7 +92,7 @@ func TestChanges(t *testing.T) {
 	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RateLimitPolicy team/in-1"}, set); d != "" || len(deleted) > 0 {
 		t.Errorf("%s%v", d, deleted)
 	}
-	b := s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "server-snippet=deny all;")}})
+	b := s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "server-snippet=access_log off;")}})
 	set, deleted = keys(b)
 	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RouteFilter team/in-1-refused"}, set); d != "" {
 		t.Error(d)
