@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -56,7 +57,7 @@ var table = []annotation{
 	{name: "auth-snippet", of: "auth-url", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
 	{name: "auth-tls-error-page", of: "auth-tls-secret", verdict: Converted, text: "AuthPolicy, responses.unauthenticated.redirect; a certificate that can't be verified counts as none", apply: errorPage},
 	{name: "auth-tls-match-cn", of: "auth-tls-secret", verdict: NotPossible, text: "AuthPolicy, clientCertificate.subjectAltNames: names in the subject alone count no longer", protects: true},
-	{name: "auth-tls-pass-certificate-to-upstream", of: "auth-tls-secret", verdict: NotPossible, text: "clientCertificate.identityHeader tells backends the client's name"},
+	{name: "auth-tls-pass-certificate-to-upstream", of: "auth-tls-secret", verdict: NotPossible, text: "clientCertificate.identityHeader tells backends the client's name", apply: ifOn},
 	{name: "auth-tls-secret", verdict: Converted, text: "tls.frontend of the Gateway, for one authority, and AuthPolicy, clientCertificate, for all routes of the host", protects: true, apply: clientCertificate},
 	{name: "auth-tls-verify-client", of: "auth-tls-secret", verdict: Converted, text: "whether there is an AuthPolicy"},
 	{name: "auth-tls-verify-depth", of: "auth-tls-secret", verdict: NotNeeded, text: "chains are as long as they are"},
@@ -88,7 +89,7 @@ var table = []annotation{
 	{name: "enable-cors", verdict: Converted, text: "the filter CORS; preflights are answered with 200 where it was 204", apply: cors},
 	{name: "enable-global-auth", verdict: NotNeeded, text: "what global-auth-url of the controller's ConfigMap says is told there"},
 	{name: "enable-modsecurity", verdict: NotPossible, text: "there is no web application firewall in the proxy: have a service decide (external of an AuthPolicy)", protects: true, apply: ifOn},
-	{name: "enable-opentelemetry", verdict: NotPossible, text: "tracing is of a whole Gateway, by tracing of its GatewayParameters"},
+	{name: "enable-opentelemetry", verdict: NotPossible, text: "tracing is of a whole Gateway, by tracing of its GatewayParameters", apply: ifOn},
 	{name: "enable-owasp-core-rules", of: "enable-modsecurity", verdict: NotPossible, text: "see enable-modsecurity", protects: true, apply: ifOn},
 	{name: "enable-rewrite-log", verdict: NotNeeded, text: nginxLog},
 	{name: "fastcgi-index", verdict: NotPossible, text: "Envoy speaks no FastCGI: put a server for HTTP before it"},
@@ -98,15 +99,15 @@ var table = []annotation{
 	{name: "http2-push-preload", verdict: NotNeeded, text: "browsers have dropped HTTP/2 push"},
 	{name: "limit-allowlist", of: "limit-rps", verdict: NotPossible, text: "all addresses are limited: the limit is stricter than it was"},
 	{name: "limit-burst-multiplier", verdict: Converted, text: "the window of the rate", apply: onlyRead},
-	{name: "limit-connections", verdict: NotPossible, text: "limits are of requests; connections are bounded for a whole listener", protects: true},
-	{name: "limit-rate", verdict: NotPossible, text: "answers are sent as fast as the client takes them", protects: true},
+	{name: "limit-connections", verdict: NotPossible, text: "limits are of requests; connections are bounded for a whole listener", protects: true, apply: ifOn},
+	{name: "limit-rate", verdict: NotPossible, text: "answers are sent as fast as the client takes them", protects: true, apply: ifOn},
 	{name: "limit-rate-after", of: "limit-rate", verdict: NotPossible, text: "see limit-rate"},
 	{name: "limit-rpm", verdict: Converted, text: "RateLimitPolicy by the client's address; what is over it gets 429 where it was 503", protects: true, apply: rate("rpm", "m")},
 	{name: "limit-rps", verdict: Converted, text: "RateLimitPolicy by the client's address; what is over it gets 429 where it was 503", protects: true, apply: rate("rps", "s")},
 	{name: "limit-whitelist", verdict: NotPossible, text: "all addresses are limited: the limit is stricter than it was"},
 	{name: "load-balance", verdict: Converted, text: "TrafficPolicy, backend.loadBalancing", apply: loadBalance},
 	{name: "mirror-host", of: "mirror-target", verdict: NotPossible, text: "the copy has the request's host"},
-	{name: "mirror-request-body", of: "mirror-target", verdict: NotPossible, text: "bodies are copied"},
+	{name: "mirror-request-body", of: "mirror-target", verdict: NotNeeded, text: "bodies are copied; off is not possible", apply: copyBodies},
 	{name: "mirror-target", verdict: Converted, text: "the filter RequestMirror", apply: mirror},
 	{name: "modsecurity-snippet", verdict: NotPossible, text: "see enable-modsecurity", protects: true},
 	{name: "modsecurity-transaction-id", of: "enable-modsecurity", verdict: NotNeeded, text: "it names requests in the log of a firewall that there isn't"},
@@ -140,7 +141,7 @@ var table = []annotation{
 	{name: "proxy-ssl-server-name", of: "backend-protocol", verdict: NotNeeded, text: "the name is always sent"},
 	{name: "proxy-ssl-verify", of: "backend-protocol", verdict: NotNeeded, text: "certificates of backends are always verified"},
 	{name: "proxy-ssl-verify-depth", of: "backend-protocol", verdict: NotNeeded, text: "chains are as long as they are"},
-	{name: "relative-redirects", verdict: NotPossible, text: "redirects name the host"},
+	{name: "relative-redirects", verdict: NotPossible, text: "redirects name the host", apply: ifOn},
 	{name: "rewrite-target", verdict: Converted, text: "RouteFilter, urlRewrite.path", apply: onlyRead},
 	{name: "satisfy", verdict: Converted, text: "AuthPolicy: with any, basic and anonymous, and addresses for those without credentials", apply: satisfy},
 	{name: "server-alias", verdict: Converted, text: "further hostnames of the routes", apply: onlyRead},
@@ -163,7 +164,7 @@ var table = []annotation{
 	{name: "temporal-redirect", verdict: Converted, text: redirected, protects: true, apply: redirect(302)},
 	{name: "temporal-redirect-code", of: "temporal-redirect", verdict: Converted, text: redirected},
 	{name: "upstream-hash-by", verdict: Converted, text: "TrafficPolicy, backend.loadBalancing: ConsistentHash", apply: hashBy},
-	{name: "upstream-hash-by-subset", of: "upstream-hash-by", verdict: NotPossible, text: "one endpoint has a value"},
+	{name: "upstream-hash-by-subset", of: "upstream-hash-by", verdict: NotPossible, text: "one endpoint has a value", apply: ifOn},
 	{name: "upstream-hash-by-subset-size", of: "upstream-hash-by", verdict: NotPossible, text: "one endpoint has a value"},
 	{name: "upstream-vhost", verdict: Converted, text: "the filter URLRewrite, hostname", apply: upstreamHost},
 	{name: "use-port-in-redirects", verdict: NotNeeded, text: "redirects name the listener's port where it isn't the scheme's"},
@@ -194,10 +195,17 @@ func onlyRead(*conversion, *ingress, string) (Verdict, string) { return "", "" }
 
 // ifOn is for switches that nothing can be made of where they are on.
 func ifOn(_ *conversion, _ *ingress, value string) (Verdict, string) {
-	if value == "false" || value == "" {
+	if on, err := strconv.ParseBool(value); value == "" || err == nil && !on {
 		return NotNeeded, "it is off"
 	}
 	return NotPossible, ""
+}
+
+func copyBodies(_ *conversion, _ *ingress, value string) (Verdict, string) {
+	if value == "off" {
+		return NotPossible, "bodies are copied"
+	}
+	return "", ""
 }
 
 // isPage reports whether all clients can be led to a URL.
