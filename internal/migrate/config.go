@@ -36,7 +36,11 @@ func (c *conversion) readConfig() {
 		}
 	}
 	if c.input.Config == nil {
-		if !c.options.NoConfig {
+		switch {
+		case c.options.NoConfig:
+		case c.closed.ingresses != nil:
+			c.find(nil, Finding{Verdict: NotPossible, Opens: true, Message: "the ConfigMap that the settings name isn't there: create it, or name none"})
+		default:
 			c.find(nil, Finding{Verdict: Differs, Opens: c.options.Cluster, Message: "the controller's ConfigMap isn't there, and its defaults are taken: name it with --configmap, or say --configmap= if there is none"})
 		}
 		return

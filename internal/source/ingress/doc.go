@@ -8,6 +8,7 @@
 // Invariants:
 //   - What is made depends on the objects that were taken in alone, not on their order.
 //   - An Ingress that protects something in a way that can't be converted is refused, and answers 503.
+//   - The Gateway is there from the beginning, whatever Ingresses there are, so that its address stays.
 //   - All is translated anew when an Ingress changes, or a Service, Secret or ConfigMap that counts. Only what is
 //     another than before is handed on.
 //   - What is made is valid by the schemas of its kinds, and has their defaults, as what is read.

@@ -45,7 +45,7 @@ type Source struct {
 	configMaps map[object.Name]*corev1.ConfigMap
 	named      map[object.Key]bool // the Secrets and ConfigMaps that count
 
-	made map[object.Key]made
+	made map[object.Key]made // nil before the first translation
 	told map[string][]source.Problem
 }
 
@@ -69,7 +69,7 @@ func New(opts Options) (*Source, error) {
 		opts: opts, validator: validator, scheme: scheme,
 		ingresses: map[object.Name]*networkingv1.Ingress{}, services: map[object.Name]*corev1.Service{},
 		secrets: map[object.Name]*corev1.Secret{}, configMaps: map[object.Name]*corev1.ConfigMap{},
-		made: map[object.Key]made{}, told: map[string][]source.Problem{},
+		told: map[string][]source.Problem{},
 	}, nil
 }
 
@@ -100,7 +100,7 @@ func (s *Source) Take(b source.Batch) source.Batch {
 	for _, k := range b.Deleted {
 		counts = s.deleted(k) || counts
 	}
-	if !counts {
+	if !counts && s.made != nil {
 		return source.Batch{}
 	}
 	return s.translate()
@@ -174,11 +174,7 @@ func (s *Source) input() migrate.Input {
 
 // translate makes all anew, and returns what is another than before.
 func (s *Source) translate() source.Batch {
-	next := map[object.Key]made{}
-	var report migrate.Report
-	if len(s.ingresses) > 0 {
-		next, report = s.convert()
-	}
+	next, report := s.convert()
 	var b source.Batch
 	for k, m := range next {
 		if s.made[k].object != m.object {

@@ -84,7 +84,7 @@ func TestChanges(t *testing.T) {
 	if want := 1 + 1 + 3*3; len(first) != want { // Gateway and its TrafficPolicy; of each a route and two policies
 		t.Fatalf("%d objects are made, want %d: %v", len(first), want, first)
 	}
-	if b := s.Take(source.Batch{Set: some(3)}); !b.Empty() {
+	if b := s.Take(source.Batch{Set: some(3), Deleted: []object.Key{{Kind: kind.Gateway, Name: object.Name{Name: "x"}}}}); !b.Empty() {
 		set, deleted := keys(b)
 		t.Errorf("of the same again comes %v, %v", set, deleted)
 	}
@@ -109,6 +109,35 @@ func TestChanges(t *testing.T) {
 	}
 	if b := s.Take(source.Batch{Set: []source.Object{ingressOf("beside", "in-0.example")}}); len(b.Set) != 0 {
 		t.Errorf("a path that another Ingress has: %v", b)
+	}
+}
+
+// The Gateway is there without an Ingress, before the first one and after the last.
+func TestGatewayStays(t *testing.T) {
+	s := newSource(t)
+	if set, _ := keys(s.Take(source.Batch{})); !slices.Contains(set, "Gateway edge/web") {
+		t.Errorf("without Ingresses there are %v", set)
+	}
+	s.Take(source.Batch{Set: some(1)})
+	_, deleted := keys(s.Take(source.Batch{Deleted: []object.Key{{Kind: kind.Ingress, Name: object.Name{Namespace: "team", Name: "in-0"}}}}))
+	if slices.Contains(deleted, "Gateway edge/web") || len(deleted) != 3 {
+		t.Errorf("with the last Ingress went %v", deleted)
+	}
+}
+
+// Without the ConfigMap that the settings name nobody knows what it protects.
+func TestMissingConfigMap(t *testing.T) {
+	s := newSource(t)
+	s.opts.ConfigMap = object.Name{Namespace: "edge", Name: "nginx"}
+	b := s.Take(source.Batch{Set: some(1)})
+	if set, _ := keys(b); !slices.Contains(set, "RouteFilter team/in-0-refused") || len(b.Problems) != 1 {
+		t.Errorf("made: %v, told: %v", set, b.Problems)
+	}
+	b = s.Take(source.Batch{Set: []source.Object{&corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "nginx"},
+	}}})
+	if _, deleted := keys(b); !slices.Contains(deleted, "RouteFilter team/in-0-refused") {
+		t.Errorf("with it went %v", deleted)
 	}
 }
 
