@@ -198,7 +198,8 @@ func (s *Source) convert() (map[object.Key]made, migrate.Report) {
 	input := s.input()
 	options := migrate.Options{
 		Class: s.opts.Class, Gateway: types.NamespacedName(s.opts.Gateway), GatewayClass: s.opts.GatewayClass,
-		DefaultCertificate: types.NamespacedName(s.opts.DefaultCertificate), NoConfig: s.opts.ConfigMap.Name == "", Cluster: true,
+		DefaultCertificate: types.NamespacedName(s.opts.DefaultCertificate), Cluster: true,
+		NoConfig: s.opts.ConfigMap.Name == "" || len(s.ingresses) == 0, // without Ingresses nobody asks for it
 	}
 	ages := map[string]metav1.Time{}
 	for _, o := range input.Ingresses {

@@ -139,6 +139,12 @@ func TestMissingConfigMap(t *testing.T) {
 	if _, deleted := keys(b); !slices.Contains(deleted, "RouteFilter team/in-0-refused") {
 		t.Errorf("with it went %v", deleted)
 	}
+	b = s.Take(source.Batch{Deleted: []object.Key{
+		{Kind: kind.Ingress, Name: object.Name{Namespace: "team", Name: "in-0"}}, {Kind: kind.ConfigMap, Name: s.opts.ConfigMap},
+	}})
+	if len(b.Problems) != 0 {
+		t.Errorf("without Ingresses it is missed: %v", b.Problems)
+	}
 }
 
 // An Ingress of which something is made that no API server would take is refused.
