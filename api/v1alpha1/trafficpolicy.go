@@ -144,9 +144,60 @@ type TrafficRequest struct {
 	// +optional
 	Retry *TrafficRetry `json:"retry,omitempty"`
 
+	// Bandwidth is how many bytes a second of bodies of requests pass, such as 512Ki or 10Mi, and what is more waits. It is for
+	// all requests together of the port, host or rule to which a policy says it, and for each proxy. Unlimited takes the
+	// place of what is inherited; it is the default.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?|Unlimited)$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1024 && self <= 2147483647",message="a number is 1024 to 2147483647; write more as a text, such as 3Gi"
+	Bandwidth *intstr.IntOrString `json:"bandwidth,omitempty"`
+
+	// AdmissionControl answers a share of the requests with 503 in place of a backend of which too few succeed, the larger the
+	// fewer do. So a backend that has too much to do recovers.
+	// +optional
+	AdmissionControl *AdmissionControl `json:"admissionControl,omitempty"`
+
 	// Faults are made for a share of the requests, to see how clients take them.
 	// +optional
 	Faults *Faults `json:"faults,omitempty"`
+}
+
+// AdmissionControl turns requests away from backends that fail. Answers of 5xx fail, and calls of gRPC by their status, retries
+// included.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !has(self.successRate) && !has(self.window) && !has(self.minRequestRate) && !has(self.maxRejectedPercent)",message="disabled: true has nothing beside it"
+type AdmissionControl struct {
+	// SuccessRate is below how many successes of a hundred requests are turned away: 95 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	SuccessRate *int32 `json:"successRate,omitempty"`
+
+	// Window is for how long a success or a failure counts: 30s by default, 1s to 10m, in whole seconds.
+	// +optional
+	Window *gwv1.Duration `json:"window,omitempty"`
+
+	// MinRequestRate is from how many requests a second on any are turned away: 5 by default. Each proxy counts
+	// for itself.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	MinRequestRate *int32 `json:"minRequestRate,omitempty"`
+
+	// MaxRejectedPercent is how many of a hundred requests are turned away at most: 80 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxRejectedPercent *int32 `json:"maxRejectedPercent,omitempty"`
+
+	// Disabled turns nothing away, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
 }
 
 // Faults are made for a share of the requests.
@@ -244,6 +295,14 @@ type TrafficRetry struct {
 
 // TrafficResponse is settings of answers.
 type TrafficResponse struct {
+	// Bandwidth is how many bytes a second of bodies of answers pass, likewise.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?|Unlimited)$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1024 && self <= 2147483647",message="a number is 1024 to 2147483647; write more as a text, such as 3Gi"
+	Bandwidth *intstr.IntOrString `json:"bandwidth,omitempty"`
+
 	// Compression compresses answers for clients that accept it. Answers that the backend has compressed
 	// stay as they are.
 	// +optional

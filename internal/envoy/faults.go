@@ -8,11 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// faultSlot makes faults for a share of the requests.
+// faultSlot makes faults for a share of the requests, and has what else stands before backends: each place in the chain
+// costs each connection manager memory. Faults are last, so that they are seen by what looks at answers.
 var faultSlot = trafficSlot{
-	name:    "gatehouse.faults",
-	setting: func(t *ir.Traffic) any { return t.Faults },
-	filters: []trafficFilter{{"faults", faults}},
+	name: "gatehouse.faults",
+	setting: func(t *ir.Traffic) any {
+		return [...]any{t.AdmissionControl, t.RequestBandwidth, t.ResponseBandwidth, t.Faults}
+	},
+	filters: []trafficFilter{
+		{"admission", admissionControl}, {"request bandwidth", requestBandwidth}, {"response bandwidth", responseBandwidth}, {"faults", faults},
+	},
 }
 
 func faults(t *ir.Traffic) (message, error) {

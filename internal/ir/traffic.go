@@ -17,6 +17,11 @@ type Traffic struct {
 	IdleTimeout *time.Duration `json:"idleTimeout,omitempty"`
 	// Retry says when an attempt is repeated; the zero value is never, and nil what a host does by itself.
 	Retry *Retry `json:"retry,omitempty"`
+	// RequestBandwidth and ResponseBandwidth are how many bytes a second pass; 0 for any.
+	RequestBandwidth  *uint64 `json:"requestBandwidth,omitempty"`
+	ResponseBandwidth *uint64 `json:"responseBandwidth,omitempty"`
+	// AdmissionControl turns requests away from backends that fail; the zero value none.
+	AdmissionControl *AdmissionControl `json:"admissionControl,omitempty"`
 	// Faults are made for a share of the requests; the zero value is none.
 	Faults *Faults `json:"faults,omitempty"`
 	// Compression compresses answers; the zero value does not.
@@ -166,6 +171,14 @@ type Hash struct {
 	Secure     bool          `json:"secure,omitempty"` // the cookie stays with HTTPS
 	QueryParam string        `json:"queryParam,omitempty"`
 	SourceIP   bool          `json:"sourceIP,omitempty"`
+}
+
+// AdmissionControl turns requests away from backends that fail.
+type AdmissionControl struct {
+	SuccessRate uint32        `json:"successRate,omitempty"` // below which, in percent; 0 turns nothing away
+	Window      time.Duration `json:"window,omitempty"`      // in whole seconds
+	MinRate     uint32        `json:"minRate,omitempty"`     // requests a second
+	MaxRejected uint32        `json:"maxRejected,omitempty"` // in percent
 }
 
 // Faults are made for a share of the requests.

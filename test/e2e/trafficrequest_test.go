@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -106,6 +107,78 @@ func testBuffering(t *testing.T, s *site) {
 	s.set(t, "own.yaml", onHome, "request: {buffering: {disabled: true}}")
 	if o := s.send(t, homeURL, sized(200_000), nil); o.status != http.StatusOK {
 		t.Errorf("switched off: %d", o.status)
+	}
+	s.remove(t, "own.yaml")
+}
+
+// lasts is how long a request takes that succeeds.
+func (s *site) lasts(t *testing.T, target string, body io.Reader) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	if o := s.send(t, target, body, nil); o.status != http.StatusOK {
+		t.Errorf("%s: %d", target, o.status)
+	}
+	return time.Since(begin)
+}
+
+// The bucket of a bandwidth is full at first: what is three times as much as passes in a second takes two seconds, less what came
+// in while they passed.
+const bandwidthBody, bandwidthTime = 300 << 10, time.Second
+
+func testRequestBandwidth(t *testing.T, s *site) {
+	body := func() io.Reader { return strings.NewReader(strings.Repeat("x", bandwidthBody)) }
+	s.set(t, "traffic.yaml", onGateway, "request: {bandwidth: 100Ki}")
+	if d := s.lasts(t, homeURL, body()); d < bandwidthTime {
+		t.Errorf("with a bandwidth it takes %s", d)
+	}
+	s.set(t, "own.yaml", onHome, "request: {bandwidth: Unlimited}")
+	if d := s.lasts(t, homeURL, body()); d > bandwidthTime {
+		t.Errorf("without one it takes %s", d)
+	}
+	s.remove(t, "own.yaml")
+}
+
+func testResponseBandwidth(t *testing.T, s *site) {
+	s.farm(t, serve(t, says(strings.Repeat("x", bandwidthBody))))
+	s.answers(t, farmURL, http.StatusOK)
+	s.set(t, "traffic.yaml", onGateway, "response: {bandwidth: 100Ki}")
+	if d := s.lasts(t, farmURL, http.NoBody); d < bandwidthTime {
+		t.Errorf("with a bandwidth it takes %s", d)
+	}
+	s.set(t, "own.yaml", "kind: HTTPRoute, name: farm", "response: {bandwidth: Unlimited}")
+	if d := s.lasts(t, farmURL, http.NoBody); d > bandwidthTime {
+		t.Errorf("without one it takes %s", d)
+	}
+	s.remove(t, "own.yaml")
+}
+
+func testAdmissionControl(t *testing.T, s *site) {
+	s.farm(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	s.answers(t, farmURL, http.StatusInternalServerError)
+	turnedAway := func() (n int) {
+		t.Helper()
+		for range 50 {
+			switch status := s.send(t, farmURL, http.NoBody, nil).status; status {
+			case http.StatusServiceUnavailable:
+				n++
+			case http.StatusInternalServerError:
+			default:
+				t.Errorf("it is answered with %d", status)
+			}
+		}
+		return n
+	}
+	s.set(t, "traffic.yaml", onGateway, "request: {admissionControl: {minRequestRate: 0}}")
+	eventually(t, siteTimeout, func() error {
+		if turnedAway() == 0 {
+			return errors.New("nothing is turned away")
+		}
+		return nil
+	})
+	s.answers(t, homeURL, http.StatusOK) // of another host
+	s.set(t, "own.yaml", "kind: HTTPRoute, name: farm", "request: {admissionControl: {disabled: true}}")
+	if n := turnedAway(); n > 0 {
+		t.Errorf("switched off it turns %d of 50 away", n)
 	}
 	s.remove(t, "own.yaml")
 }
