@@ -3,7 +3,7 @@ package v1alpha1
 // Authorization is what must hold for a request. All that is set must.
 //
 // +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="has(self.addresses) || has(self.claims) || has(self.clients) || has(self.methods) || has(self.headers) || has(self.external)",message="when says of which requests something must hold; set addresses, claims, clients, methods, headers or external"
+// +kubebuilder:validation:XValidation:rule="has(self.addresses) || has(self.claims) || has(self.clients) || has(self.methods) || has(self.headers) || has(self.csrf) || has(self.external)",message="when says of which requests something must hold; set addresses, claims, clients, methods, headers, csrf or external"
 type Authorization struct {
 	// When is an expression in CEL that says of which requests the rule is asked; the others
 	// it has nothing to say about. It is asked of all without, and of those for which the
@@ -55,10 +55,30 @@ type Authorization struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[A-Za-z0-9!#$%&\\'*+.^_\\x60|~-]{1,256}$'))",message="a header's name has letters, digits and hyphens"
 	Headers map[string]HeaderValues `json:"headers,omitzero"`
 
+	// CSRF refuses requests that pages of other sites have browsers send, with the cookies of the user (cross-site request
+	// forgery): those of other methods than GET, HEAD, OPTIONS and TRACE whose Origin is neither the host that they ask for nor one of
+	// the allowed ones. Who sends no Origin, as programs do, is refused too: when can make an exception for those who have
+	// no cookies.
+	// +optional
+	CSRF *CSRF `json:"csrf,omitempty"`
+
 	// External is a service that must permit the request. It is asked about those that meet all
 	// other rules.
 	// +optional
 	External *ExternalAuth `json:"external,omitempty"`
+}
+
+// CSRF says which pages may have browsers send requests that change something.
+type CSRF struct {
+	// AllowedOrigins are origins beside the host's own, such as https://admin.example.com, without a path, and with a port where
+	// it is not the scheme's own.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=269
+	// +kubebuilder:validation:items:Pattern=`^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`
+	AllowedOrigins []string `json:"allowedOrigins,omitzero"`
 }
 
 // HeaderValues are values of which a header must have one.

@@ -20,7 +20,7 @@ import (
 // conditionFilters are the filters that have a condition: one of its own, where not all requests must
 // meet it; or else one of its own for addresses that are many, and the one for all that is left.
 func conditionFilters(c *ir.AccessCondition) (all []accessFilter) {
-	alone := !c.Never && len(c.Allow)+len(c.Deny)+len(c.Claims)+len(c.Clients)+len(c.Methods)+len(c.Headers) == 0
+	alone := !c.Never && len(c.Allow)+len(c.Deny)+len(c.Claims)+len(c.Clients)+len(c.Methods)+len(c.Headers) == 0 && c.CSRF == nil
 	switch {
 	case c.External != nil && alone: // the service has the say
 		return nil
@@ -30,7 +30,7 @@ func conditionFilters(c *ir.AccessCondition) (all []accessFilter) {
 	if inTree(c) {
 		all = append(all, accessFilter{name: accessAddresses + c.Name, make: func(*ir.Access) (message, error) { return addressTree(c) }})
 	}
-	if !inTree(c) || len(c.Claims)+len(c.Clients)+len(c.Methods)+len(c.Headers) > 0 {
+	if !inTree(c) || len(c.Claims)+len(c.Clients)+len(c.Methods)+len(c.Headers) > 0 || c.CSRF != nil {
 		all = append(all, accessFilter{name: accessConditions})
 	}
 	return all
@@ -154,11 +154,14 @@ func methods(names []string) *rbacconfigv3.Principal {
 	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_OrIds{OrIds: any}}
 }
 
-// headers are those that a condition needs. Not by a matcher of principals, to which one of
+// headers are those that a condition needs, and what they must say of who has a browser send the request. Not by a matcher of principals, to which one of
 // several values is enough.
 func headers(c *ir.AccessCondition) (all []*exprpb.Expr) {
 	for _, h := range c.Headers {
 		all = append(all, expression.HeaderIn(h.Name, h.Values))
+	}
+	if c.CSRF != nil {
+		all = append(all, expression.OwnOrigin(c.CSRF.Origins))
 	}
 	return all
 }

@@ -237,6 +237,10 @@ func (t *translation) field(of *exprpb.Expr, name string) *exprpb.Expr {
 
 func (t *translation) text(text string) *exprpb.Expr { return t.made(constant(text)) }
 
+func (t *translation) number(n int64) *exprpb.Expr {
+	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_ConstExpr{ConstExpr: &exprpb.Constant{ConstantKind: &exprpb.Constant_Int64Value{Int64Value: n}}}})
+}
+
 func (t *translation) function(name string, args ...*exprpb.Expr) *exprpb.Expr {
 	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_CallExpr{CallExpr: &exprpb.Expr_Call{Function: name, Args: args}}})
 }
@@ -271,9 +275,7 @@ func (t *translation) host() *exprpb.Expr {
 	return t.function(operators.Conditional,
 		t.method(t.field(t.ident("request"), "host"), overloads.StartsWith, t.text("[")),
 		lower(),
-		t.function(operators.Index, t.method(lower(), "split", t.text(":")), t.made(&exprpb.Expr{
-			ExprKind: &exprpb.Expr_ConstExpr{ConstExpr: &exprpb.Constant{ConstantKind: &exprpb.Constant_Int64Value{}}},
-		})),
+		t.function(operators.Index, t.method(lower(), "split", t.text(":")), t.number(0)),
 	)
 }
 
@@ -287,6 +289,31 @@ func HeaderIn(name string, values []string) *exprpb.Expr {
 	}
 	header := t.function(operators.Index, t.field(t.ident("request"), "headers"), t.text(name))
 	return t.function(operators.In, header, t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_ListExpr{ListExpr: list}}))
+}
+
+// OwnOrigin is true of requests that change nothing by their method, and of those that a page of the host asked for, or of one of
+// some origins, has a browser send. Who sends no Origin is none of these.
+func OwnOrigin(others []string) *exprpb.Expr {
+	t := translation{}
+	list := func(values []string) *exprpb.Expr {
+		l := &exprpb.Expr_CreateList{}
+		for _, v := range values {
+			l.Elements = append(l.Elements, t.text(v))
+		}
+		return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_ListExpr{ListExpr: l}})
+	}
+	origin := func() *exprpb.Expr {
+		return t.function(operators.Index, t.field(t.ident("request"), "headers"), t.text("origin"))
+	}
+	or := func(a, b *exprpb.Expr) *exprpb.Expr { return t.function(operators.LogicalOr, a, b) }
+	scheme := func(text string) *exprpb.Expr { return t.method(origin(), overloads.StartsWith, t.text(text)) }
+	// As a whole, with the port: what is not standard is another origin.
+	own := t.function(operators.Equals, t.method(t.field(t.ident("request"), "host"), "lowerAscii"),
+		t.function(operators.Index, t.method(origin(), "split", t.text("://")), t.number(1)))
+	return or(
+		t.function(operators.In, t.field(t.ident("request"), "method"), list([]string{"GET", "HEAD", "OPTIONS", "TRACE"})),
+		or(t.function(operators.In, origin(), list(others)), t.and(or(scheme("https://"), scheme("http://")), own)),
+	)
 }
 
 // And is true where all of some expressions are; nil for none. They are those of HeaderIn.

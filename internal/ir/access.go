@@ -134,12 +134,19 @@ type AccessCondition struct {
 	Methods []string `json:"methods,omitempty"`
 	// Headers must all be in the request, once each, with one of their values.
 	Headers []HeaderValues `json:"headers,omitempty"` // sorted by name
+	// CSRF refuses what pages of other origins than the host's own and these have browsers send; nil for nothing.
+	CSRF *CSRF `json:"csrf,omitempty"`
 	// When is an expression, see package expression, that is true of the requests that must
 	// meet the condition; empty for all. Those of which it can't be told must too.
 	When string `json:"when,omitempty"`
 	// External is a service that must permit the request, which is asked about those that meet
 	// all other conditions; nil for none.
 	External *External `json:"external,omitempty"`
+}
+
+// CSRF says which pages may have browsers send requests that change something.
+type CSRF struct {
+	Origins []string `json:"origins,omitempty"` // beside the host's own
 }
 
 // External is a service that policies have asked.

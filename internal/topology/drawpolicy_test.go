@@ -227,6 +227,9 @@ func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
 	}
 	settings := v1alpha1.TrafficSettings{}
 	settings.Request.MaxBodySize = maybe(t, rapid.Map(rapid.SampledFrom([]string{"1", "10Mi", "Unlimited", "nonesuch"}), intstr.Parse), "size")
+	bandwidth := rapid.Map(rapid.SampledFrom([]string{"1Mi", "5", "Unlimited", "nonesuch"}), intstr.Parse)
+	settings.Request.Bandwidth, settings.Response.Bandwidth = maybe(t, bandwidth, "request bandwidth"), maybe(t, bandwidth, "response bandwidth")
+	settings.Request.AdmissionControl = maybe(t, rapid.SampledFrom([]v1alpha1.AdmissionControl{{}, {Disabled: true}, {Window: new(gwv1.Duration("1h"))}}), "admission")
 	settings.Response.Compression = maybe(t, rapid.SampledFrom([]v1alpha1.Compression{
 		{}, {Disabled: true}, {Algorithms: []v1alpha1.CompressionAlgorithm{{Type: v1alpha1.Gzip}}}, {ContentTypes: []string{"nonesuch"}},
 	}), "compression")
@@ -265,7 +268,9 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 	rules := v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{}, Authorization: map[string]v1alpha1.Authorization{}}
 	for _, name := range []string{"a", "b"} {
 		secret := someName.Draw(t, "secret")
-		switch rapid.IntRange(0, 6).Draw(t, "rule") {
+		switch rapid.IntRange(0, 7).Draw(t, "rule") {
+		case 7:
+			rules.Authorization[name] = v1alpha1.Authorization{CSRF: &v1alpha1.CSRF{AllowedOrigins: rapid.SampledFrom([][]string{nil, {"https://a.test"}, {"nonesuch"}}).Draw(t, "origins")}}
 		case 0:
 			rules.Authentication[name] = v1alpha1.Authentication{APIKey: &v1alpha1.APIKey{SecretRef: v1alpha1.SecretRef{Name: secret}}}
 		case 1:

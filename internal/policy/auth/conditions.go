@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,8 +16,8 @@ import (
 func (r *reader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
 	found := len(r.Problems)
 	out := &ir.AccessCondition{Clients: slices.Clone(in.Clients), Methods: slices.Clone(in.Methods), When: in.When}
-	if in.Addresses == nil && in.External == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
-		r.Problem("", "says nothing that must hold; set addresses, claims, clients, methods, headers or external")
+	if in.Addresses == nil && in.External == nil && in.CSRF == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
+		r.Problem("", "says nothing that must hold; set addresses, claims, clients, methods, headers, csrf or external")
 	}
 	if len(in.Claims) > 0 && len(in.Clients) > 0 {
 		r.Problem("", "wants both claims, which tokens have, and clients, which keys, users and certificates are; of a request one credential counts, so that nobody passes")
@@ -30,6 +31,9 @@ func (r *reader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
 	}
 	out.Claims = r.claims(in.Claims)
 	out.Headers = r.headers(in.Headers)
+	if in.CSRF != nil {
+		out.CSRF = r.csrf(in.CSRF)
+	}
 	if in.External != nil {
 		out.External = r.external(in.External)
 	}
@@ -38,6 +42,18 @@ func (r *reader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
 		return &ir.AccessCondition{Never: true}
 	}
 	return out
+}
+
+// origin is how browsers write one (RFC 6454).
+var origin = regexp.MustCompile(`^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
+
+func (r *reader) csrf(in *v1alpha1.CSRF) *ir.CSRF {
+	for i, text := range in.AllowedOrigins {
+		if !origin.MatchString(text) {
+			r.Problem(fmt.Sprintf(".csrf.allowedOrigins[%d]", i), "is %q; write an origin as browsers do, such as https://admin.example.com", text)
+		}
+	}
+	return &ir.CSRF{Origins: slices.Clone(in.AllowedOrigins)}
 }
 
 func (r *reader) claims(in map[string]v1alpha1.ClaimValues) (out []ir.ClaimMatch) {

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // Ranges are those of the addresses that clients have, however they are written.
@@ -14,6 +16,20 @@ func TestAddressRanges(t *testing.T) {
 		got, ok := addressRange(text)
 		if ok != (want != "") || ok && got.Masked().String() != want {
 			t.Errorf("%q: %v %t, want %q", text, got, ok, want)
+		}
+	}
+}
+
+// What is no origin lets nobody pass.
+func TestOrigins(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"https://admin.example": true, "http://admin.example:8080": true, "https://admin.example/": false, "admin.example": false,
+		"https://*.example": false, "https://Admin.example": false, "null": false, "": false, "https://a\nb": false,
+	} {
+		r := reader{}
+		out := r.authorization(&v1alpha1.Authorization{CSRF: &v1alpha1.CSRF{AllowedOrigins: []string{text}}})
+		if out.Never == ok || len(r.Problems) > 0 == ok {
+			t.Errorf("%q: %+v, %v", text, out, r.Problems)
 		}
 	}
 }
