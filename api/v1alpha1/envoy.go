@@ -141,6 +141,14 @@ type Client struct {
 	// +kubebuilder:validation:items:MaxLength=64
 	TrustedAddresses []string `json:"trustedAddresses,omitzero"`
 
+	// AddressHeader is a header in which proxies at trustedAddresses say who the client is, such as CF-Connecting-IP, in place of
+	// X-Forwarded-For. Of all others it is not believed, so it needs trustedAddresses. Backends don't get it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
+	AddressHeader *string `json:"addressHeader,omitempty"`
+
 	// Limits bound what one client may take.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`

@@ -971,6 +971,11 @@ func (in *Client) DeepCopyInto(out *Client) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.AddressHeader != nil {
+		in, out := &in.AddressHeader, &out.AddressHeader
+		*out = new(string)
+		**out = **in
+	}
 	if in.Limits != nil {
 		in, out := &in.Limits, &out.Limits
 		*out = new(Limits)

@@ -73,3 +73,48 @@ func TestEnvoyAccessTrustedAddresses(t *testing.T) {
 		}
 	}
 }
+
+// The header of a CDN is believed of proxies of known addresses alone, and X-Forwarded-For of nobody then.
+func TestEnvoyAccessAddressHeader(t *testing.T) {
+	b := newBackend(t, "echo", ir.HTTP1, nil)
+	allowed := &ir.Access{Conditions: []ir.AccessCondition{{Name: "a", Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}}}}
+	peers := &ir.Access{Conditions: []ir.AccessCondition{{Name: "a", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}}
+	s := plain(rulesOn("*",
+		&ir.Rule{Match: prefix("/peer"), Backends: to(b), Filters: ir.Filters{Access: peers}},
+		&ir.Rule{Match: prefix("/"), Backends: to(b), Filters: ir.Filters{Access: allowed}}), b)
+	s.listeners[0].Client.TrustedAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32"), netip.MustParsePrefix("10.0.0.0/8")}
+	s.listeners[0].Client.AddressHeader = "cf-connecting-ip"
+	r := s.start(t)
+	for what, c := range map[string]struct {
+		peer, path, headers string
+		want                int
+	}{
+		"the CDN":                            {"127.0.0.9", "/", "CF-Connecting-IP: 192.0.2.1", 200},
+		"the CDN, and a lie beside":          {"127.0.0.9", "/", "CF-Connecting-IP: 192.0.2.2\r\nX-Forwarded-For: 192.0.2.1", 403},
+		"the CDN, which has lists of others": {"127.0.0.9", "/", "CF-Connecting-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2, 10.0.0.1", 200},
+		"the CDN without its header":         {"127.0.0.9", "/", "X-Forwarded-For: 192.0.2.1", 403},
+		"without it, it is the client":       {"127.0.0.9", "/peer", "X-Forwarded-For: 192.0.2.1", 200},
+		"the CDN, with what is no address":   {"127.0.0.9", "/peer", "CF-Connecting-IP: unknown", 200},
+		"the CDN, with nothing":              {"127.0.0.9", "/peer", "CF-Connecting-IP: ", 200},
+		"the CDN, with a port":               {"127.0.0.9", "/", "CF-Connecting-IP: 192.0.2.1:5678", 200},
+		"the header twice":                   {"127.0.0.9", "/", "CF-Connecting-IP: 192.0.2.1\r\nCF-Connecting-IP: 192.0.2.2", 403},
+		"a stranger":                         {"127.0.0.8", "/", "CF-Connecting-IP: 192.0.2.1", 403},
+		"a stranger who says both":           {"127.0.0.8", "/", "CF-Connecting-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1, 127.0.0.9", 403},
+		"a stranger is who he is":            {"127.0.0.8", "/peer", "CF-Connecting-IP: 192.0.2.1", 200},
+	} {
+		a := r.raw(t, c.peer, "GET "+c.path+" HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n"+c.headers+"\r\n\r\n")
+		if a == nil || a.Status != c.want {
+			t.Errorf("%s: %+v, want %d", what, a, c.want)
+			continue
+		}
+		if a.Status != 200 {
+			continue
+		}
+		if got := a.Seen.Header.Get("Cf-Connecting-Ip"); got != "" {
+			t.Errorf("%s: the backend gets the header, %q", what, got)
+		}
+		if got := strings.Join(a.Seen.Header.Values("X-Forwarded-For"), ","); !strings.HasSuffix(got, c.peer) {
+			t.Errorf("%s: X-Forwarded-For is %q", what, got)
+		}
+	}
+}

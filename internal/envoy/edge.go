@@ -53,7 +53,7 @@ func onArrival(c ir.Client, further ...*mutationv3.HeaderMutation) ([]*corev3.Ty
 	if len(c.TrustedAddresses) > 0 {
 		removed += "|" + fromInside
 	}
-	mutations, err := pack(&earlyv3.HeaderMutation{Mutations: slices.Concat(withoutPorts(c), []*mutationv3.HeaderMutation{
+	mutations, err := pack(&earlyv3.HeaderMutation{Mutations: slices.Concat(addressFrom(c.AddressHeader), withoutPorts(c), []*mutationv3.HeaderMutation{
 		removeHeaders(matching(removed)),
 		{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
 			Header: &corev3.HeaderValue{
@@ -65,6 +65,24 @@ func onArrival(c ir.Client, further ...*mutationv3.HeaderMutation) ([]*corev3.Ty
 	return []*corev3.TypedExtensionConfig{{
 		Name: "envoy.http.early_header_mutation.header_mutation", TypedConfig: mutations,
 	}}, err
+}
+
+// addressFrom has a header of proxies in the place of X-Forwarded-For. Whether they are believed is found out from there: the
+// list is read from its end, which is the peer, so that nobody is believed who isn't trusted.
+func addressFrom(header string) []*mutationv3.HeaderMutation {
+	if header == "" {
+		return nil
+	}
+	// All of its values, of which the last is the nearest proxy's: a client's own may stand before.
+	all := `%CEL('` + header + `' in request.headers ? request.headers['` + header + `'] : '')%`
+	return []*mutationv3.HeaderMutation{
+		removeHeaders(exactly("x-forwarded-for")),
+		{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+			Header:       &corev3.HeaderValue{Key: "x-forwarded-for", Value: all},
+			AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+		}}},
+		removeHeaders(exactly(header)),
+	}
 }
 
 // readPorts is how many addresses at the end of X-Forwarded-For may have a port where proxies are known by their

@@ -18,6 +18,9 @@ type Client struct {
 	// TrustedAddresses are those of proxies in front of this one that are believed X-Forwarded-For,
 	// and nothing else. There are no TrustedHops then.
 	TrustedAddresses []netip.Prefix `json:"trustedAddresses,omitempty"`
+	// AddressHeader is the header in which those at TrustedAddresses say who the client is, in lower case; empty for
+	// X-Forwarded-For.
+	AddressHeader string `json:"addressHeader,omitempty"`
 	// HTTP10 says that requests of HTTP/1.0 are served. They are answered 426 otherwise.
 	HTTP10 bool   `json:"http10,omitempty"`
 	Limits Limits `json:"limits,omitzero"`

@@ -76,6 +76,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	if s.Client != nil {
 		errs = append(errs, checkRanges(at.Child("client", "trustedAddresses"), s.Client.TrustedAddresses)...)
 	}
+	if s.Client != nil && s.Client.AddressHeader != nil {
+		errs = append(errs, checkAddressHeader(at.Child("client", "addressHeader"), *s.Client.AddressHeader)...)
+	}
 	if s.Client != nil && s.Client.Paths != nil {
 		errs = append(errs, checkPaths(at.Child("client", "paths"), s.Client.Paths)...)
 	}
@@ -121,6 +124,10 @@ func CheckWhole(s *v1alpha1.Settings, where Place) (errs field.ErrorList) {
 	if c := s.Client; c != nil && len(c.TrustedAddresses) > 0 && ptr.Deref(c.TrustedHops, 0) > 0 {
 		errs = append(errs, field.Invalid(at.Child("client", "trustedHops"), *c.TrustedHops,
 			"can't be had together with trustedAddresses: proxies are known by their addresses, or by their number; set trustedHops to 0, or leave trustedAddresses out"))
+	}
+	if c := s.Client; c != nil && c.AddressHeader != nil && len(c.TrustedAddresses) == 0 {
+		errs = append(errs, field.Required(at.Child("client", "trustedAddresses"),
+			"addressHeader is believed of proxies with known addresses only, since anybody else could write any address there; write theirs, or leave addressHeader out"))
 	}
 	if len(errs) == 0 {
 		errs = checkProxy(s)
@@ -305,4 +312,15 @@ func checkResources(at *field.Path, r *corev1.ResourceRequirements) (errs field.
 	// Maps have no order, messages do.
 	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
+}
+
+// checkAddressHeader checks the header in which proxies say who the client is.
+func checkAddressHeader(at *field.Path, name string) field.ErrorList {
+	switch lower := strings.ToLower(name); {
+	case !ir.IsToken(lower) || len(name) > 64:
+		return field.ErrorList{field.Invalid(at, name, "is no name of a header, such as CF-Connecting-IP")}
+	case slices.Contains([]string{"host", "cookie", "authorization", "forwarded", "x-forwarded-for"}, lower):
+		return field.ErrorList{field.Invalid(at, name, "has no address alone, and must not be taken away from requests; X-Forwarded-For is read without addressHeader")}
+	}
+	return nil
 }

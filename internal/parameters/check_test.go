@@ -86,6 +86,8 @@ func TestCheckWhole(t *testing.T) {
 		"client: {http3: true, proxyProtocol: true}":                                           {"spec.client.http3"},
 		"client: {trustedHops: 1, trustedAddresses: [10.0.0.0/8]}":                             {"spec.client.trustedHops"},
 		"client: {trustedHops: 0, trustedAddresses: [10.0.0.0/8]}":                             nil,
+		"client: {addressHeader: CF-Connecting-IP, trustedAddresses: [10.0.0.0/8]}":            nil,
+		"client: {addressHeader: CF-Connecting-IP}":                                            {"spec.client.trustedAddresses"},
 		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":                   {"spec"},
 		"patches: [{target: {kind: Service}, type: JSONPatch, value: [{op: test, path: ''}]}]": {"spec"},
 		"envoy: {bootstrap: {a: '" + strings.Repeat("x", maxBootstrap) + "'}}":                 {"spec.envoy.bootstrap"},

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -25,6 +26,9 @@ func Client(c *v1alpha1.Client, port uint16) ir.Client {
 		if r, err := netip.ParsePrefix(text); err == nil { // it has been checked; who isn't known is not believed
 			out.TrustedAddresses = append(out.TrustedAddresses, r.Masked())
 		}
+	}
+	if c.AddressHeader != nil && len(out.TrustedAddresses) > 0 {
+		out.AddressHeader = strings.ToLower(*c.AddressHeader)
 	}
 	if l := c.Limits; l != nil {
 		out.Limits = ir.Limits{
