@@ -108,6 +108,9 @@ func showEffective(cmd *cobra.Command, who asked, v view.View, effective, output
 	if in.Absent != "" {
 		return fmt.Errorf("--effective: %s%s", in.Absent, read)
 	}
+	if of.Kind == kind.Service {
+		return fmt.Errorf("--effective: no policy is for %s, or no route sends requests there; what policies of routes say is told of these", effective)
+	}
 	return fmt.Errorf("--effective: no listener serves %s", effective)
 }
 
