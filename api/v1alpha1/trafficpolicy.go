@@ -599,7 +599,23 @@ type TrafficBackend struct {
 	// HealthCheck asks endpoints whether they are well (active health checks), and sends nothing to those that aren't.
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
+
+	// RoutingType is where requests are sent: to the endpoints of a backend, which is the default, or to its cluster IP,
+	// behind which the cluster's network chooses the endpoint.
+	// +optional
+	RoutingType *RoutingType `json:"routingType,omitempty"`
 }
+
+// RoutingType is where requests to a backend are sent.
+//
+// +kubebuilder:validation:Enum=Endpoint;Service
+type RoutingType string
+
+// The routing types.
+const (
+	RoutingEndpoint RoutingType = "Endpoint" // to an endpoint, as its EndpointSlices have it
+	RoutingService  RoutingType = "Service"  // to the cluster IP of the Service, or the IPs of the ServiceImport
+)
 
 // BackendConnections are how long connections to endpoints are used.
 //

@@ -13,6 +13,8 @@ type BackendSettings struct {
 	CircuitBreaker   CircuitBreaker   `json:"circuitBreaker,omitzero"`
 	OutlierDetection OutlierDetection `json:"outlierDetection,omitzero"`
 	HealthCheck      HealthCheck      `json:"healthCheck,omitzero"`
+	// ClusterIP says that requests go to its cluster IP, where it has one, and not to its endpoints.
+	ClusterIP bool `json:"clusterIP,omitempty"`
 	// OwnRetries says that the routes say when a request is repeated.
 	OwnRetries bool `json:"ownRetries,omitempty"`
 	// Hash is what requests have in common that go to the same endpoint, whatever their route says of it.
@@ -84,6 +86,7 @@ func (t *Traffic) Backend() (s BackendSettings) {
 	assign(&s.CircuitBreaker, t.CircuitBreaker)
 	assign(&s.OutlierDetection, t.OutlierDetection)
 	assign(&s.HealthCheck, t.HealthCheck)
+	assign(&s.ClusterIP, t.ClusterIP)
 	s.OwnRetries = t.Retry != nil
 	return s
 }

@@ -42,6 +42,7 @@ type Traffic struct {
 	CircuitBreaker   *CircuitBreaker   `json:"circuitBreaker,omitempty"`
 	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
 	HealthCheck      *HealthCheck      `json:"healthCheck,omitempty"`
+	ClusterIP        *bool             `json:"clusterIP,omitempty"`
 	// RetryBudget limits retries of backends that have no budget of their own.
 	RetryBudget *RetryBudget `json:"retryBudget,omitempty"`
 }

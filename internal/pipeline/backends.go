@@ -82,8 +82,7 @@ func (p *Pipeline) declareBackends() {
 				m.tls = new(b.TLS)
 			}
 			if b.DNS == "" {
-				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
-				endpoints := translate.Endpoints(k, slices.All())
+				endpoints := p.Endpoints(c, k)
 				odd := oddities{local: p.localSockets(endpoints)}
 				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, endpoints)
 				if m.Endpoints == nil {
@@ -194,4 +193,16 @@ func refersTo(h *ir.Host, r *ir.Rule, backend ir.BackendKey) bool {
 	}
 	backendsOfRule(r, look)
 	return found
+}
+
+// Endpoints are where requests to a backend are sent: to its endpoints, or to its cluster IP where that is wanted and there is
+// one.
+func (p *Pipeline) Endpoints(c *flow.Ctx, k ir.BackendKey) []ir.Endpoint {
+	b := k.Backend()
+	if b.Settings.ClusterIP {
+		if at := translate.AtAddress(p.Graph.ClusterIP(c, b.Object), b.Port); at != nil {
+			return at
+		}
+	}
+	return translate.Endpoints(k, flow.Select(c, p.Inputs.SlicesByBackend, b.Object).All())
 }

@@ -256,6 +256,7 @@ func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
 	settings.Backend.RetryBudget = maybe(t, rapid.SampledFrom([]v1alpha1.RetryBudget{{Percent: new(int32(5))}, {Percent: new(int32(500))}}), "retry budget")
 	settings.Backend.OutlierDetection = maybe(t, rapid.SampledFrom([]v1alpha1.OutlierDetection{{}, {Disabled: true}, {Interval: new(gwv1.Duration("nonesuch"))}}), "outliers")
 	settings.Backend.HealthCheck = maybe(t, rapid.SampledFrom([]v1alpha1.HealthCheck{{Type: v1alpha1.TCPCheck}, {Disabled: true}, {Type: "nonesuch"}}), "health check")
+	settings.Backend.RoutingType = maybe(t, rapid.SampledFrom([]v1alpha1.RoutingType{v1alpha1.RoutingEndpoint, v1alpha1.RoutingService, "nonesuch"}), "routing type")
 	drawLayer(t, settings, &p.Spec.TrafficSettings, &p.Spec.Defaults, &p.Spec.Overrides, func(s v1alpha1.Strategy) *v1alpha1.TrafficLayer {
 		return &v1alpha1.TrafficLayer{Strategy: s, TrafficSettings: settings}
 	})

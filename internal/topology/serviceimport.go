@@ -6,6 +6,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // serviceImport resolves a reference to a port of a Service of several clusters (KEP-1645). Its endpoints are in
@@ -30,4 +32,19 @@ func portsOfImport(i *mcsv1beta1.ServiceImport) []corev1.ServicePort {
 		out = append(out, corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port})
 	}
 	return out
+}
+
+// ClusterIP is the address behind which the cluster's network chooses an endpoint of a backend; empty for one without.
+func (g *Graph) ClusterIP(c *flow.Ctx, k object.Key) string {
+	switch k.Kind {
+	case kind.Service:
+		if s, ok := flow.Get(c, g.in.Services, k.Name); ok && s.Spec.ClusterIP != corev1.ClusterIPNone {
+			return s.Spec.ClusterIP
+		}
+	case kind.ServiceImport:
+		if i, ok := flow.Get(c, g.in.Imports, k.Name); ok && i.Spec.Type != mcsv1beta1.Headless && len(i.Spec.IPs) > 0 {
+			return i.Spec.IPs[0]
+		}
+	}
+	return ""
 }

@@ -33,6 +33,14 @@ func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.Endpoint
 	return distinct(ready)
 }
 
+// AtAddress is a port of an address as the only endpoint of a backend; nil where there is no address.
+func AtAddress(address string, port int32) []ir.Endpoint {
+	if address == "" || port < 1 || port > math.MaxUint16 {
+		return nil
+	}
+	return []ir.Endpoint{{Address: normal(address), Port: uint16(port)}}
+}
+
 // transportOf is what carries a backend's protocol.
 func transportOf(p ir.Protocol) corev1.Protocol {
 	if p == ir.UDP {

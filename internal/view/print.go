@@ -16,7 +16,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
 // Stage is a stage of the pipeline that can be printed.
@@ -131,8 +130,7 @@ func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 			g := at(k.Gateway)
 			g.Backends = append(g.Backends, &b)
 			if b.DNS == "" {
-				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
-				g.Endpoints = append(g.Endpoints, &ir.Endpoints{Backend: k.Backend, Endpoints: translate.Endpoints(k.Backend, slices.All())})
+				g.Endpoints = append(g.Endpoints, &ir.Endpoints{Backend: k.Backend, Endpoints: p.Endpoints(c, k.Backend)})
 			}
 		}
 		for k, limits := range flow.All(c, p.RateLimits) {

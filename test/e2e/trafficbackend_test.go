@@ -330,3 +330,41 @@ func testFaults(t *testing.T, s *site) {
 	}
 	s.remove(t, "own.yaml")
 }
+
+// testRoutingType protects that requests go to the cluster IP where that is wanted, and to endpoints where there is none.
+func testRoutingType(t *testing.T, s *site) {
+	said := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
+	}
+	endpoint, behind := serve(t, said("endpoint")), serve(t, said("cluster IP"))
+	farm := func(ip string) string {
+		return fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: farm, namespace: %[1]s}
+spec: {clusterIP: %[4]s, ports: [{name: http, port: %[2]d}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: farm, namespace: %[1]s, labels: {kubernetes.io/service-name: farm}}
+addressType: IPv4
+ports: [{name: http, port: %[3]d}]
+endpoints: [{addresses: [127.0.0.1]}]
+`, siteNamespace, behind, endpoint, ip) + siteRules("farm", "farm.example", fmt.Sprintf("- backendRefs: [{name: farm, port: %d}]", behind))
+	}
+	answers := func(want string) {
+		t.Helper()
+		eventually(t, siteTimeout, func() error {
+			if o := s.answer(t, farmURL, "", nil); string(o.body) != want {
+				return fmt.Errorf("%d %s, not from the %s", o.status, o.body, want)
+			}
+			return nil
+		})
+	}
+	s.write(t, "farm.yaml", farm("127.0.0.1"))
+	answers("endpoint")
+	s.set(t, "traffic.yaml", onGateway, "backend: {routingType: Service}")
+	answers("cluster IP")
+	s.write(t, "farm.yaml", farm("None"))
+	answers("endpoint")
+}

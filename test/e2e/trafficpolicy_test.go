@@ -32,6 +32,7 @@ var trafficTests = map[string]func(*testing.T, *site){
 	"backend.retryBudget":              testTrafficRetryBudget,
 	"request.admissionControl":         testAdmissionControl,
 	"request.bandwidth":                testRequestBandwidth,
+	"backend.routingType":              testRoutingType,
 	"request.buffering":                testBuffering,
 	"request.faults":                   testFaults,
 	"request.idleTimeout":              testIdleTimeout,

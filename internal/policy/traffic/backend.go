@@ -47,6 +47,13 @@ func (r *reader) connectTimeout(in *gwv1.Duration, out *ir.Traffic) {
 	out.ConnectTimeout = new(r.duration("", *in, time.Millisecond, "a time such as 500ms or 5s"))
 }
 
+func (r *reader) routingType(in *v1alpha1.RoutingType, out *ir.Traffic) {
+	out.ClusterIP = new(*in == v1alpha1.RoutingService)
+	if *in != v1alpha1.RoutingService && *in != v1alpha1.RoutingEndpoint {
+		r.Problem("", "is %q; write Endpoint or Service", *in)
+	}
+}
+
 func (r *reader) connections(in *v1alpha1.BackendConnections, out *ir.Traffic) {
 	out.Connections = &ir.Connections{
 		MaxRequests: r.number(".maxRequests", in.MaxRequests, 0, 1, maxNumber),

@@ -20,6 +20,7 @@ var settings = []setting{
 	row("backend.retryBudget", func(s *v1alpha1.TrafficSettings) *v1alpha1.RetryBudget { return s.Backend.RetryBudget }, (*reader).retryBudget),
 	row("request.admissionControl", func(s *v1alpha1.TrafficSettings) *v1alpha1.AdmissionControl { return s.Request.AdmissionControl }, (*reader).admissionControl),
 	row("request.bandwidth", func(s *v1alpha1.TrafficSettings) *size { return s.Request.Bandwidth }, (*reader).requestBandwidth),
+	row("backend.routingType", func(s *v1alpha1.TrafficSettings) *v1alpha1.RoutingType { return s.Backend.RoutingType }, (*reader).routingType),
 	row("request.buffering", func(s *v1alpha1.TrafficSettings) *v1alpha1.Buffering { return s.Request.Buffering }, (*reader).buffering),
 	row("request.faults", func(s *v1alpha1.TrafficSettings) *v1alpha1.Faults { return s.Request.Faults }, (*reader).faults),
 	row("request.idleTimeout", func(s *v1alpha1.TrafficSettings) *gwv1.Duration { return s.Request.IdleTimeout }, (*reader).idleTimeout),
