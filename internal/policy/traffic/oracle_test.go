@@ -27,6 +27,7 @@ var samples = map[string][3]string{
 	"backend.loadBalancing":            {"{type: Random}", "{type: ConsistentHash, consistentHash: {type: SourceIP}}", "{type: ConsistentHash}"},
 	"backend.outlierDetection":         {"{}", "{disabled: true}", "{interval: '1'}"},
 	"backend.retryBudget":              {"{percent: 1}", "{minRetries: 2}", "{percent: 500}"},
+	"backend.routingType":              {"Service", "Endpoint", "Moon"},
 	"request.admissionControl":         {"{}", "{disabled: true}", "{successRate: 500}"},
 	"request.bandwidth":                {"1Mi", "Unlimited", "5"},
 	"request.buffering":                {"{}", "{disabled: true}", "{maxSize: 1Gi}"},
