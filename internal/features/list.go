@@ -297,6 +297,11 @@ var backends = []Row{
 		Cases: []string{"service-types", "TestUnresolvableName", "TestExternalNamesAreListed"},
 	},
 	{
+		Title: "ServiceImport of `multicluster.x-k8s.io`, `v1beta1` and `v1alpha1`",
+		Note:  "by its EndpointSlices; see [Services of several clusters](../guide/backends.md#services-of-several-clusters-serviceimport)",
+		Cases: []string{"service-import"},
+	},
+	{
 		Title: "EndpointSlices of type `FQDN`",
 		Note:  "such endpoints get no traffic, and the route says so (`endpoint-names`); use `ExternalName`",
 	},

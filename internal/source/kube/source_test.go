@@ -197,7 +197,7 @@ func testNamespaces(t *testing.T, c *cluster) {
 	})
 	r, _ := read(t, as(c.Config, "narrow"), Options{Namespaces: []string{"named"}})
 	r.has("HTTPRoute", "named/a")
-	if text := r.log.String(); strings.Contains(text, "not read") {
+	if text := r.log.String(); strings.Contains(text, `level=WARN msg="a kind is not read"`) {
 		t.Errorf("rights in the namespace were not enough:\n%s", text)
 	}
 	c.delete(t, route("named", "a"), route("unnamed", "b"))
