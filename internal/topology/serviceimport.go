@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -42,9 +44,16 @@ func (g *Graph) ClusterIP(c *flow.Ctx, k object.Key) string {
 			return s.Spec.ClusterIP
 		}
 	case kind.ServiceImport:
-		if i, ok := flow.Get(c, g.in.Imports, k.Name); ok && i.Spec.Type != mcsv1beta1.Headless && len(i.Spec.IPs) > 0 {
+		if i, ok := flow.Get(c, g.in.Imports, k.Name); ok && i.Spec.Type != mcsv1beta1.Headless && len(i.Spec.IPs) > 0 && g.leadsOn(i.Spec.IPs[0]) {
 			return i.Spec.IPs[0]
 		}
 	}
 	return ""
+}
+
+// leadsOn reports whether an address that an object names may be sent to. In a cluster those of a proxy itself, and of its
+// node, are none, as the API server has it for EndpointSlices; it doesn't look at those of ServiceImports.
+func (g *Graph) leadsOn(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && (g.options.AnyName || ip.Unmap().IsGlobalUnicast())
 }
