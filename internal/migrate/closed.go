@@ -19,15 +19,17 @@ type Made struct {
 type closed struct {
 	all       bool
 	ingresses map[string]bool
+	whole     map[string]bool // Ingresses whose hosts are refused
 	hosts     map[string]bool // by hostKey
+	serving   bool            // the result is served beside what somebody has written
 }
 
 // ConvertClosed is Convert for who serves the result at once. An Ingress of which something that protects can't be
 // converted is refused: its paths answer 503, and so do whole hosts where what it says is for the host, or where
 // nobody knows which requests its paths are for. What the controller's ConfigMap says is for all Ingresses.
-// Others that are refused come with it.
-func ConvertClosed(input Input, options Options, refused map[string]bool) ([]Made, Report) {
-	what := closed{ingresses: maps.Clone(refused), hosts: map[string]bool{}}
+// Others that are refused come with it; whole are those of them whose hosts are refused.
+func ConvertClosed(input Input, options Options, refused, whole map[string]bool) ([]Made, Report) {
+	what := closed{ingresses: maps.Clone(refused), whole: whole, hosts: map[string]bool{}, serving: true}
 	if what.ingresses == nil {
 		what.ingresses = map[string]bool{}
 	}
@@ -81,6 +83,15 @@ func hostKey(host string) string { return cmp.Or(host, "*") }
 
 // refuses reports whether an Ingress is refused.
 func (c *conversion) refuses(in *ingress) bool { return c.closed.all || c.closed.ingresses[in.name()] }
+
+// guardName is the name of a policy that protects an Ingress. Where the result is served, no other object has it by
+// accident: one that somebody has written would hide it.
+func (c *conversion) guardName(in *ingress) string {
+	if c.closed.serving {
+		return in.Name + ".made-of-ingress"
+	}
+	return in.Name
+}
 
 // speaksForHosts reports whether an Ingress protects what others serve on its hosts too.
 func (in *ingress) speaksForHosts() bool {

@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
@@ -58,10 +60,11 @@ func convert(input Input, options Options, closed closed) *conversion {
 	slices.SortFunc(c.ingresses, byAge)
 	c.readConfig()
 	for _, in := range c.ingresses {
-		if !c.refuses(in) {
+		if c.making = in.name(); !c.refuses(in) {
 			c.annotations(in)
 		}
 	}
+	c.making = ""
 	servers := c.servers()
 	c.addFallbacks(servers)
 	c.spreadCertificates(servers)
@@ -85,12 +88,25 @@ func (c *conversion) find(in *ingress, f Finding) {
 
 // add takes an object, under its name or one like it that is free.
 func (c *conversion) add(o Object) {
-	name := o.GetName()
+	name := shortened(o.GetName())
+	o.SetName(name)
 	for n := 2; c.taken[fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())]; n++ {
 		o.SetName(fmt.Sprintf("%s-%d", name, n))
 	}
 	c.taken[fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())] = true
 	c.out, c.of = append(c.out, o), append(c.of, c.making)
+}
+
+// maxName is how long names of objects, of listeners and of hosts are at most.
+const maxName = 253
+
+// shortened is a name that is not too long, with a place for a number behind it.
+func shortened(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimRight(name[:maxName-20], ".-") + "-" + hex.EncodeToString(sum[:5])
 }
 
 // addFallbacks gives hosts their default backend. A host that has none answers 404, where a route for
@@ -185,16 +201,18 @@ func (c *conversion) addRoutes(in *ingress, servers []*server) {
 			name = in.Name + "-" + label(g.hosts[0])
 		}
 		common := gwv1.CommonRouteSpec{ParentRefs: c.parents(in, g)}
+		plain := *g // what no backend answers is answered by an HTTPRoute
 		if in.parts.grpc {
-			route := &gwv1.GRPCRoute{ObjectMeta: meta(in.Namespace, name), Spec: gwv1.GRPCRouteSpec{CommonRouteSpec: common, Hostnames: hostnames(g.hosts), Rules: r.grpc(g)}}
-			if len(route.Spec.Rules) > 0 {
+			remote := *g
+			remote.own = slices.DeleteFunc(slices.Clone(g.own), (*location).isAnswer)
+			plain.own = slices.DeleteFunc(slices.Clone(g.own), func(l *location) bool { return !l.isAnswer() })
+			for list := range slices.Chunk(r.grpc(&remote), maxRules) {
+				route := &gwv1.GRPCRoute{ObjectMeta: meta(in.Namespace, name), Spec: gwv1.GRPCRouteSpec{CommonRouteSpec: common, Hostnames: hostnames(g.hosts), Rules: list}}
 				c.add(route)
 				targets = append(targets, target(gwv1.GroupName, "GRPCRoute", route.Name)...)
 			}
-			c.addRedirects(in, g, name, r)
-			continue
 		}
-		for list := range slices.Chunk(r.http(g), maxRules) {
+		for list := range slices.Chunk(r.http(&plain), maxRules) {
 			route := &gwv1.HTTPRoute{ObjectMeta: meta(in.Namespace, name), Spec: gwv1.HTTPRouteSpec{CommonRouteSpec: common, Hostnames: hostnames(g.hosts), Rules: list}}
 			c.add(route)
 			targets = append(targets, target(gwv1.GroupName, "HTTPRoute", route.Name)...)
@@ -270,13 +288,13 @@ func (c *conversion) wwwRedirect(in *ingress, servers []*server) {
 func (c *conversion) addPolicies(in *ingress, targets []gwv1.LocalPolicyTargetReferenceWithSectionName) {
 	p := &in.parts
 	if p.authentication != nil || p.authorization != nil {
-		o := &v1alpha1.AuthPolicy{ObjectMeta: meta(in.Namespace, in.Name)}
+		o := &v1alpha1.AuthPolicy{ObjectMeta: meta(in.Namespace, c.guardName(in))}
 		responses := p.eitherOf()
 		o.Spec.TargetRefs, o.Spec.AuthRules = targets, v1alpha1.AuthRules{Authentication: p.authentication, Authorization: p.authorization, Responses: responses}
 		c.add(o)
 	}
 	if p.limits != nil {
-		o := &v1alpha1.RateLimitPolicy{ObjectMeta: meta(in.Namespace, in.Name)}
+		o := &v1alpha1.RateLimitPolicy{ObjectMeta: meta(in.Namespace, c.guardName(in))}
 		o.Spec.TargetRefs, o.Spec.RateLimits = targets, v1alpha1.RateLimits{Limits: p.limits}
 		c.add(o)
 	}

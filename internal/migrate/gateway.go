@@ -74,7 +74,7 @@ func (c *conversion) listenerName(host string) gwv1.SectionName {
 	}
 	base := "https"
 	if host != "" {
-		base += "-" + label(host)
+		base = shortened(base + "-" + label(host))
 	}
 	name := base
 	for n := 2; c.taken["listener "+name]; n++ {
@@ -94,7 +94,7 @@ func companion(s *server, servers []*server) string {
 	if !isWWW {
 		other = "www." + s.host
 	}
-	if slices.ContainsFunc(servers, func(o *server) bool { return o.host == other || slices.Contains(o.aliases, other) }) {
+	if len(other) > maxName || slices.ContainsFunc(servers, func(o *server) bool { return o.host == other || slices.Contains(o.aliases, other) }) {
 		return ""
 	}
 	return other

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -119,7 +120,7 @@ func (c *conversion) unreadable(namespace, name string) (users []string) {
 // routes say who needs one.
 func clientCertificate(c *conversion, in *ingress, value string) (Verdict, string) {
 	namespace, name, ok := strings.Cut(value, "/")
-	if !ok {
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return NotPossible, fmt.Sprintf("%q is not NAMESPACE/NAME", value)
 	}
 	secret := types.NamespacedName{Namespace: namespace, Name: name}

@@ -25,7 +25,7 @@ type rules struct {
 
 // http makes the rules of a group.
 func (r *rules) http(g *group) (out []gwv1.HTTPRouteRule) {
-	if r.in.parts.appRoot != "" { // whatever paths the Ingress has
+	if r.in.parts.appRoot != "" && !r.in.parts.grpc { // whatever paths the Ingress has
 		out = append(out, redirectRule("/", r.in.parts.appRoot, 302))
 	}
 	for _, l := range g.own {
@@ -92,7 +92,31 @@ func (r *rules) matches(g *group, l *location) ([]gwv1.HTTPRouteMatch, bool) {
 	default:
 		value = cmp.Or(strings.TrimRight(l.path, "/"), "/")
 	}
+	if wrong := wrongPath(kind, value); wrong != "" {
+		r.c.find(r.in, Finding{Verdict: NotPossible, Opens: true, host: hostKey(g.server.host), Message: fmt.Sprintf(
+			"path %.100q is left out, and other paths may have its requests: %s", l.path, wrong)})
+		return nil, false
+	}
 	return []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: &kind, Value: &value}}}, true
+}
+
+// maxPath is how long the path of a match is at most.
+const maxPath = 1024
+
+var (
+	plainPath = regexp.MustCompile("^/(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*$")
+	oddPath   = regexp.MustCompile(`(?i)//|%2f|/\.\.?(?:/|$)`)
+)
+
+// wrongPath says why no match of a route has a path; empty where one has.
+func wrongPath(kind gwv1.PathMatchType, value string) string {
+	switch {
+	case len(value) > maxPath:
+		return "a path has 1024 characters at most"
+	case kind != gwv1.PathMatchRegularExpression && (!plainPath.MatchString(value) || oddPath.MatchString(value)):
+		return "a path that is no regular expression (use-regex) begins with /, has no //, /., /.. or %2F, and no other characters than those of a URL's path"
+	}
+	return ""
 }
 
 // bare is a path without the slash at its end, which nginx redirects to the one with it.
@@ -277,14 +301,10 @@ func (r *rules) grpc(g *group) (out []gwv1.GRPCRouteRule) {
 		r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Opens: p.redirect != nil || p.status != 0, Message: "redirects, rewrites, CORS, mirrors and canaries are for HTTP: the GRPCRoute has none"})
 	}
 	for _, l := range g.own {
-		if l.backend == nil {
-			continue
+		var rule gwv1.GRPCRouteRule
+		if backend, ok := r.backend(r.in, l.backend); ok { // otherwise it fails: what it would have served is not somebody else's
+			rule.BackendRefs = []gwv1.GRPCBackendRef{{BackendRef: backend.BackendRef}}
 		}
-		backend, ok := r.backend(r.in, l.backend)
-		if !ok {
-			continue
-		}
-		rule := gwv1.GRPCRouteRule{BackendRefs: []gwv1.GRPCBackendRef{{BackendRef: backend.BackendRef}}}
 		if l.path != "/" {
 			m := method.FindStringSubmatch(l.path)
 			if m == nil {
@@ -297,10 +317,6 @@ func (r *rules) grpc(g *group) (out []gwv1.GRPCRouteRule) {
 			}
 		}
 		out = append(out, rule)
-	}
-	if len(out) > maxRules {
-		r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Message: "a GRPCRoute has 16 rules: the paths behind those are left out"})
-		out = out[:maxRules]
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,6 +48,9 @@ func (l *location) rewrites() bool {
 	return target != "" && target != l.path
 }
 
+// isAnswer reports whether no backend is asked.
+func (l *location) isAnswer() bool { return l.refused || l.backend == nil }
+
 // isRegex reports whether the Ingress makes the paths of its hosts regular expressions.
 func (l *location) isRegex() bool { return l.rewrites() || l.of.isTrue("use-regex", false) }
 
@@ -74,11 +78,13 @@ func (c *conversion) servers() []*server {
 		for _, rule := range in.Spec.Rules {
 			s := byHost[rule.Host]
 			if s == nil {
-				s = &server{host: rule.Host, first: in}
+				s = &server{host: rule.Host, first: in, passthrough: in.isTrue("ssl-passthrough", false)}
 				byHost[rule.Host] = s
+			} else if !s.passthrough && in.isTrue("ssl-passthrough", false) {
+				c.find(in, Finding{Annotation: "ssl-passthrough", Verdict: NotNeeded, Message: fmt.Sprintf(
+					"Ingress %s, which is older, decides for host %s, and doesn't have it: ingress-nginx does the same", s.first.name(), hostKey(s.host))})
 			}
-			s.passthrough = s.passthrough || in.isTrue("ssl-passthrough", false)
-			s.closed = s.closed || c.refuses(in) && in.speaksForHosts()
+			s.closed = s.closed || c.refuses(in) && (in.speaksForHosts() || c.closed.whole[in.name()])
 			s.alias(c, in)
 			c.certify(s, in)
 			if rule.HTTP == nil {
@@ -207,7 +213,7 @@ func (s *server) alias(c *conversion, in *ingress) {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case name == "" || name == s.host || slices.Contains(s.aliases, name):
-		case !isHost(strings.TrimPrefix(name, "*.")):
+		case len(name) > maxName || !isHost(strings.TrimPrefix(name, "*.")):
 			c.find(in, Finding{Annotation: "server-alias", Value: name, Verdict: NotPossible, Message: "a hostname is a name, or one that begins with *. : list the hosts"})
 		default:
 			s.aliases = append(s.aliases, name)
@@ -215,10 +221,26 @@ func (s *server) alias(c *conversion, in *ingress) {
 	}
 }
 
+// maxHeader is how long what a canary says of a header is at most, which leaves room for what is put around it.
+const maxHeader = 1024
+
+// canaryHeader is the name of any header.
+var canaryHeader = regexp.MustCompile("^[-A-Za-z0-9!#$%&'*+.^_`|~]{1,256}$")
+
 // addCanary adds the backends of a canary to the locations that it is for.
 func (c *conversion) addCanary(byHost map[string]*server, in *ingress) {
 	if c.refuses(in) {
 		return
+	}
+	if header := in.annotation("canary-by-header"); header != "" && !canaryHeader.MatchString(header) {
+		c.find(in, Finding{Annotation: "canary-by-header", Value: header, Verdict: NotPossible, Message: "it is no name of a header: the canary is left out"})
+		return
+	}
+	for _, name := range []string{"canary-by-header-value", "canary-by-header-pattern", "canary-by-cookie"} {
+		if len(in.annotation(name)) > maxHeader {
+			c.find(in, Finding{Annotation: name, Verdict: NotPossible, Message: "it is longer than 1024 characters: the canary is left out"})
+			return
+		}
 	}
 	if in.Spec.DefaultBackend != nil {
 		c.find(in, Finding{Annotation: "canary", Verdict: NotPossible, Message: "of a canary's defaultBackend nothing is made"})

@@ -193,7 +193,8 @@ func (s *Source) translate() source.Batch {
 	return b
 }
 
-// convert makes all objects, those that nobody would take left out.
+// convert makes all objects. An Ingress of which something is made that nobody would take is refused, and if that
+// isn't enough, its hosts are. What is made of several Ingresses stays as it was.
 func (s *Source) convert() (map[object.Key]made, migrate.Report) {
 	input := s.input()
 	options := migrate.Options{
@@ -205,17 +206,26 @@ func (s *Source) convert() (map[object.Key]made, migrate.Report) {
 	for _, o := range input.Ingresses {
 		ages[o.Namespace+"/"+o.Name] = o.CreationTimestamp
 	}
-	refused, wrong := map[string]bool{}, migrate.Report{}
+	refused, whole, wrong := map[string]bool{}, map[string]bool{}, migrate.Report{}
 	for {
-		objects, report := migrate.ConvertClosed(input, options, refused)
+		objects, report := migrate.ConvertClosed(input, options, refused, whole)
 		next, again := map[object.Key]made{}, false
 		for _, m := range objects {
 			k, o, err := s.finish(m, ages[m.Ingress])
 			switch {
 			case err == nil:
 				next[k] = made{m.Object, o}
-			case !refused[m.Ingress]:
-				refused[m.Ingress], again = true, m.Ingress != ""
+			case m.Ingress == "":
+				if was, ok := s.made[k]; ok {
+					next[k] = was
+				}
+				report = append(report, migrate.Finding{Verdict: migrate.NotPossible, Message: k.Kind.Name() + " " + k.Name.String() +
+					", which is made of all Ingresses, stays as it was: " + err.Error()})
+			case refused[m.Ingress]:
+				again = again || !whole[m.Ingress]
+				whole[m.Ingress] = true
+			default:
+				refused[m.Ingress], again = true, true
 				wrong = append(wrong, migrate.Finding{
 					Ingress: m.Ingress, Verdict: migrate.NotPossible, Opens: true,
 					Message: k.Kind.Name() + " " + k.Name.String() + ", which is made of it, can't be: " + err.Error(),

@@ -89,7 +89,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("of the same again comes %v, %v", set, deleted)
 	}
 	set, deleted := keys(s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "limit-rps=7", "proxy-body-size=8m")}}))
-	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RateLimitPolicy team/in-1"}, set); d != "" || len(deleted) > 0 {
+	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RateLimitPolicy team/in-1.made-of-ingress"}, set); d != "" || len(deleted) > 0 {
 		t.Errorf("%s%v", d, deleted)
 	}
 	b := s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "server-snippet=access_log off;")}})
@@ -97,7 +97,7 @@ func TestChanges(t *testing.T) {
 	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RouteFilter team/in-1-refused"}, set); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"RateLimitPolicy team/in-1", "TrafficPolicy team/in-1"}, deleted); d != "" {
+	if d := cmp.Diff([]string{"RateLimitPolicy team/in-1.made-of-ingress", "TrafficPolicy team/in-1"}, deleted); d != "" {
 		t.Error(d)
 	}
 	if len(b.Problems) != 1 {
@@ -152,11 +152,137 @@ func TestInvalid(t *testing.T) {
 	s := newSource(t)
 	b := s.Take(source.Batch{Set: []source.Object{ingressOf("a", "a.example", "auth-realm=x\ny", "auth-type=basic", "auth-secret=users"), serviceOf("a"), ingressOf("b", "b.example"), serviceOf("b")}})
 	set, _ := keys(b)
-	if !slices.Contains(set, "RouteFilter team/a-refused") || slices.Contains(set, "AuthPolicy team/a") || !slices.Contains(set, "HTTPRoute team/b") {
+	if !slices.Contains(set, "RouteFilter team/a-refused") || slices.Contains(set, "AuthPolicy team/a.made-of-ingress") || !slices.Contains(set, "HTTPRoute team/b") {
 		t.Errorf("made: %v", set)
 	}
 	if len(b.Problems) != 1 {
 		t.Errorf("problems: %v", b.Problems)
+	}
+}
+
+// pathsOf gives an Ingress other paths, TYPE PATH each.
+func pathsOf(in *networkingv1.Ingress, paths ...string) *networkingv1.Ingress {
+	http := in.Spec.Rules[0].HTTP
+	first := http.Paths[0]
+	http.Paths = nil
+	for _, p := range paths {
+		kind, path, _ := strings.Cut(p, " ")
+		p := first
+		p.Path, p.PathType = path, new(networkingv1.PathType(kind))
+		http.Paths = append(http.Paths, p)
+	}
+	return in
+}
+
+// grpcPaths are paths of gRPC services.
+func grpcPaths(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("Prefix /pkg.S%d/", i))
+	}
+	return out
+}
+
+// What nobody would take opens nothing, and takes nothing of others along.
+func TestNothingOpens(t *testing.T) {
+	basic := []string{"auth-type=basic", "auth-secret=users"}
+	long := strings.Repeat("abcdefghi.", 25) // of 250
+	for name, c := range map[string]struct {
+		in         []source.Object
+		made, none []string
+	}{
+		"authority without a name":      {[]source.Object{ingressOf("a", "a.example", "auth-tls-secret=x/")}, []string{"Gateway edge/web", "RouteFilter team/a-refused"}, nil},
+		"authority without a namespace": {[]source.Object{ingressOf("a", "a.example", "auth-tls-secret=/ca")}, []string{"Gateway edge/web", "RouteFilter team/a-refused"}, nil},
+		"authority with a wrong name":   {[]source.Object{ingressOf("a", "a.example", "auth-tls-secret=Bad_NS/ca")}, []string{"Gateway edge/web", "RouteFilter team/a-refused"}, nil},
+		"expression without use-regex": {
+			[]source.Object{pathsOf(ingressOf("a", "a.example", basic...), "Prefix /admin", "ImplementationSpecific /old(/|$)(.*)"), ingressOf("0", "a.example")},
+			[]string{"HTTPRoute team/a", "RouteFilter team/a-refused"}, []string{"HTTPRoute team/0"},
+		},
+		"two slashes": {
+			[]source.Object{pathsOf(ingressOf("a", "a.example", basic...), "Prefix /admin", "Prefix //x"), ingressOf("0", "a.example")},
+			[]string{"RouteFilter team/a-refused"}, []string{"HTTPRoute team/0"},
+		},
+		"a long path": {
+			[]source.Object{pathsOf(ingressOf("a", "a.example", basic...), "Prefix /admin", "Exact /"+strings.Repeat("x", 1024)), ingressOf("0", "a.example")},
+			[]string{"RouteFilter team/a-refused"}, []string{"HTTPRoute team/0"},
+		},
+		"a long expression": {
+			[]source.Object{pathsOf(ingressOf("a", "a.example", append(basic, "use-regex=true")...), "Prefix /admin", "Prefix /"+strings.Repeat("x", 1024)), ingressOf("0", "a.example")},
+			[]string{"RouteFilter team/a-refused"}, []string{"HTTPRoute team/0"},
+		},
+		"a closed host of gRPC": {
+			[]source.Object{ingressOf("a", "a.example", "backend-protocol=GRPC"), pathsOf(ingressOf("0", "a.example", "server-snippet=deny all;"), "Prefix /x"), ingressOf("w", "*.example")},
+			[]string{"HTTPRoute team/a", "RouteFilter team/a-refused"}, []string{"GRPCRoute team/a"},
+		},
+		"gRPC without a default backend": {
+			[]source.Object{pathsOf(ingressOf("a", "a.example", "backend-protocol=GRPC"), "Prefix /pkg.S"), ingressOf("w", "*.example")},
+			[]string{"GRPCRoute team/a", "HTTPRoute team/a", "RouteFilter team/a-not-found"}, nil,
+		},
+		"many paths of gRPC": {
+			[]source.Object{pathsOf(ingressOf("a", "a.example", append(basic, "backend-protocol=GRPC")...), grpcPaths(17)...)},
+			[]string{"GRPCRoute team/a", "GRPCRoute team/a-2"}, nil,
+		},
+		"a canary by no header": {
+			[]source.Object{ingressOf("a", "a.example"), ingressOf("c", "a.example", "canary=true", "canary-by-header=x y")},
+			[]string{"HTTPRoute team/a"}, []string{"RouteFilter team/a-refused"},
+		},
+		"a younger passthrough": {
+			[]source.Object{ingressOf("b", "a.example"), pathsOf(ingressOf("a", "a.example", "ssl-passthrough=true"), "Prefix /x")},
+			[]string{"HTTPRoute team/b"}, []string{"TLSRoute team/a-passthrough"},
+		},
+		"a long alias": {
+			[]source.Object{tlsOf(ingressOf("a", "a.example", "server-alias=*."+long+"ab")), tlsOf(ingressOf("b", "b.example"))},
+			[]string{"ListenerSet team/web", "HTTPRoute team/b", "HTTPRoute team/a"}, nil,
+		},
+		"a long host": {
+			[]source.Object{tlsOf(ingressOf("a", long+"com", "from-to-www-redirect=true")), tlsOf(ingressOf("b", "b.example"))},
+			[]string{"ListenerSet team/web", "HTTPRoute team/b", "HTTPRoute team/a"}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := c.in
+			for _, o := range c.in {
+				objects = append(objects, serviceOf(o.GetName()))
+			}
+			set, _ := keys(newSource(t).Take(source.Batch{Set: objects}))
+			for _, k := range c.made {
+				if !slices.Contains(set, k) {
+					t.Errorf("%s isn't made: %v", k, set)
+				}
+			}
+			for _, k := range c.none {
+				if slices.Contains(set, k) {
+					t.Errorf("%s is made", k)
+				}
+			}
+		})
+	}
+}
+
+// tlsOf gives an Ingress a certificate.
+func tlsOf(in *networkingv1.Ingress) *networkingv1.Ingress {
+	in.Spec.TLS = []networkingv1.IngressTLS{{SecretName: "web"}}
+	return in
+}
+
+// What is made of several Ingresses stays when one of them would have it be what nobody takes.
+func TestSharedStays(t *testing.T) {
+	s := newSource(t)
+	s.Take(source.Batch{Set: []source.Object{tlsOf(ingressOf("a", "a.example")), serviceOf("a")}})
+	in := tlsOf(ingressOf("b", "b.example"))
+	in.Spec.TLS[0].SecretName = strings.Repeat("x", 254)
+	b := s.Take(source.Batch{Set: []source.Object{in, serviceOf("b")}})
+	if len(b.Deleted) > 0 || len(b.Problems) != 1 {
+		t.Errorf("deleted: %v, told: %v", b.Deleted, b.Problems)
+	}
+}
+
+// What somebody has written under the name of an Ingress hides none of the policies that protect it.
+func TestGuardNames(t *testing.T) {
+	set, _ := keys(newSource(t).Take(source.Batch{Set: []source.Object{ingressOf("a", "a.example", "auth-type=basic", "auth-secret=users", "limit-rps=5"), serviceOf("a")}}))
+	for _, k := range []string{"AuthPolicy team/a", "RateLimitPolicy team/a"} {
+		if slices.Contains(set, k) || !slices.Contains(set, k+".made-of-ingress") {
+			t.Errorf("made: %v", set)
+		}
 	}
 }
 
