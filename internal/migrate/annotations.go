@@ -238,7 +238,11 @@ func ifSet(_ *conversion, _ *ingress, value string) (Verdict, string) {
 
 // snippet is for directives, which ingress-nginx leaves out unless its ConfigMap says otherwise.
 func snippet(c *conversion, _ *ingress, _ string) (Verdict, string) {
-	if c.input.Config != nil && !isOn(c.input.Config.Data["allow-snippet-annotations"], false) {
+	said := ""
+	if c.input.Config != nil {
+		said = c.input.Config.Data["allow-snippet-annotations"]
+	}
+	if (c.input.Config != nil || c.closed.serving) && !isOn(said, false) {
 		return NotNeeded, "allow-snippet-annotations of the controller's ConfigMap is off: it has no effect there"
 	}
 	return NotPossible, ""

@@ -298,6 +298,16 @@ func (c *conversion) addPolicies(in *ingress, targets []gwv1.LocalPolicyTargetRe
 		o.Spec.TargetRefs, o.Spec.RateLimits = targets, v1alpha1.RateLimits{Limits: p.limits}
 		c.add(o)
 	}
+	if own, common := p.traffic.Response.Headers, c.config.traffic.Response.Headers; own != nil && common != nil {
+		all := own.DeepCopy() // in its place the Gateway's would hide nothing
+		for _, name := range common.Remove {
+			same := func(h gwv1.HTTPHeader) bool { return strings.EqualFold(string(h.Name), name) }
+			if !slices.ContainsFunc(all.Set, same) && !slices.Contains(all.Remove, name) {
+				all.Remove = append(all.Remove, name)
+			}
+		}
+		p.traffic.Response.Headers = all
+	}
 	if !reflect.ValueOf(p.traffic).IsZero() {
 		o := &v1alpha1.TrafficPolicy{ObjectMeta: meta(in.Namespace, in.Name)}
 		o.Spec.TargetRefs = targets

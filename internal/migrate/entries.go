@@ -67,6 +67,7 @@ var entries = []entry{
 	{names: "limit-rate", verdict: NotPossible, text: "answers are sent as fast as the client takes them", protects: true, apply: unlessZero},
 	{names: "limit-rate-after", verdict: NotNeeded, text: "it has no effect without limit-rate, which is told of"},
 	{names: "ssl-reject-handshake", verdict: NotNeeded, text: "hosts without a certificate have no HTTPS"},
+	{names: "global-allowed-response-headers", verdict: Converted, text: "which of its headers custom-headers sets"},
 	{names: "annotation-value-word-blocklist annotations-risk-level strict-validate-path-type allow-cross-namespace-resources", verdict: NotNeeded, text: "it is about what nginx might be made to do: no annotation becomes anything but the fields of objects, which are checked, and Secrets of other namespaces are not read"},
 	{names: "client-header-timeout client-body-timeout keep-alive keep-alive-requests http2-max-requests http2-max-concurrent-streams http2-max-field-size http2-max-header-size large-client-header-buffers client-header-buffer-size proxy-protocol-header-timeout", verdict: Differs, text: "what one client may hold is bounded by default, see edge.md of the guide, and by client of the GatewayParameters"},
 	{names: "enable-underscores-in-headers ignore-invalid-headers", verdict: Differs, text: "headers with underscores are refused unless client of the GatewayParameters takes them"},
@@ -218,20 +219,19 @@ func (c *conversion) commonAddresses(rule, value string, of func(*v1alpha1.AuthA
 	return "", ""
 }
 
-// The rules of an Ingress have the name addresses too: what it says takes the place of these, as there.
 func commonAllowed(c *conversion, value string) (Verdict, string) {
-	return c.commonAddresses("addresses", value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Allow })
+	return c.commonAddresses(allowRule, value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Allow })
 }
 
 func commonDenied(c *conversion, value string) (Verdict, string) {
-	return c.commonAddresses("addresses", value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Deny })
+	return c.commonAddresses(denyRule, value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Deny })
 }
 
 func commonBlocked(c *conversion, value string) (Verdict, string) {
 	return c.commonAddresses("blocked", value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Deny })
 }
 
-// addCommon makes the policies of the Gateway: what an Ingress says of other settings and rules takes the place of none of these.
+// addCommon makes the policies of the Gateway. What an Ingress says takes the place of the same setting or rule, and of no other one.
 func (c *conversion) addCommon() {
 	settings := c.config.traffic
 	settings.Request.MaxBodySize, settings.Response.StrictTransportSecurity = c.config.bodySize, c.config.hsts

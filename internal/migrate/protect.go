@@ -45,14 +45,20 @@ func whitelisted(c *conversion, in *ingress, value string) (Verdict, string) {
 }
 
 func allowed(_ *conversion, in *ingress, value string) (Verdict, string) {
-	return in.parts.addresses(value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Allow })
+	return in.parts.addresses(allowRule, value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Allow })
 }
 
 func denied(_ *conversion, in *ingress, value string) (Verdict, string) {
-	return in.parts.addresses(value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Deny })
+	return in.parts.addresses(denyRule, value, func(a *v1alpha1.AuthAddresses) *[]string { return &a.Deny })
 }
 
-func (p *parts) addresses(value string, of func(*v1alpha1.AuthAddresses) *[]string) (Verdict, string) {
+// The rules about addresses. Those of an Ingress take the place of the controller's, each list of its own kind.
+const (
+	allowRule = "allowed-addresses"
+	denyRule  = "denied-addresses"
+)
+
+func (p *parts) addresses(rule, value string, of func(*v1alpha1.AuthAddresses) *[]string) (Verdict, string) {
 	list, wrong := ranges(value)
 	if wrong != "" {
 		return NotPossible, fmt.Sprintf("%q is neither an address nor a network", wrong)
@@ -60,10 +66,10 @@ func (p *parts) addresses(value string, of func(*v1alpha1.AuthAddresses) *[]stri
 	if len(list) == 0 {
 		return NotPossible, "it is empty, by which ingress-nginx serves nobody"
 	}
-	if p.authorization["addresses"].Addresses == nil {
-		p.authorize("addresses", v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{}})
+	if p.authorization[rule].Addresses == nil {
+		p.authorize(rule, v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{}})
 	}
-	to := of(p.authorization["addresses"].Addresses)
+	to := of(p.authorization[rule].Addresses)
 	*to = append(*to, list...)
 	return "", ""
 }
@@ -123,16 +129,19 @@ func clientCertificate(c *conversion, in *ingress, value string) (Verdict, strin
 	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return NotPossible, fmt.Sprintf("%q is not NAMESPACE/NAME", value)
 	}
+	if c.closed.serving && namespace != in.Namespace {
+		return NotPossible, anotherNamespace
+	}
 	secret := types.NamespacedName{Namespace: namespace, Name: name}
 	needed := false
-	switch cmp.Or(in.annotation("auth-tls-verify-client"), "on") {
-	case "on":
-		needed = true
+	switch in.annotation("auth-tls-verify-client") {
 	case "optional":
 	case "off":
 		return NotNeeded, "auth-tls-verify-client is off"
-	default:
+	case "optional_no_ca":
 		return Differs, "clients aren't asked for certificates that nobody verifies"
+	default: // to ingress-nginx all else is on
+		needed = true
 	}
 	switch {
 	case c.authority != nil && *c.authority != secret:
@@ -203,19 +212,26 @@ func (p *parts) eitherOf() (responses *v1alpha1.AuthResponses) {
 	if p.errorPage != nil {
 		return &v1alpha1.AuthResponses{Unauthenticated: &v1alpha1.AuthResponse{Redirect: p.errorPage}}
 	}
-	rule, limited := p.authorization["addresses"]
+	_, limited := p.authorization[allowRule]
 	people := p.authentication["people"].Basic
-	if !p.either || !limited || len(rule.Addresses.Allow) == 0 || people == nil {
+	if !p.either || !limited || people == nil {
 		return nil
 	}
 	p.authentication["anybody"] = v1alpha1.Authentication{Anonymous: &v1alpha1.Anonymous{}}
-	rule.When = "!has(auth.client)"
-	p.authorization["addresses"] = rule
+	for _, name := range []string{allowRule, denyRule} {
+		if rule, ok := p.authorization[name]; ok {
+			rule.When = "!has(auth.client)"
+			p.authorization[name] = rule
+		}
+	}
 	challenge := fmt.Sprintf("Basic realm=%q", cmp.Or(people.Realm, "Authentication Required"))
 	return &v1alpha1.AuthResponses{Forbidden: &v1alpha1.AuthResponse{
 		Status: new(int32(401)), Headers: map[string]v1alpha1.ResponseHeader{"WWW-Authenticate": v1alpha1.ResponseHeader(challenge)},
 	}}
 }
+
+// anotherNamespace is said where whoever may write an Ingress would have what is in another namespace.
+const anotherNamespace = "it is in another namespace than the Ingress: write a Gateway API route and policy, with a ReferenceGrant there"
 
 // told are the headers that a service decides by, mostly. nginx sends it all.
 var told = []string{"Cookie", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Requested-With"}
@@ -236,6 +252,9 @@ func external(c *conversion, in *ingress, value string) (Verdict, string) {
 	port := portOf(u)
 	ref := gwv1.BackendObjectReference{Name: gwv1.ObjectName(name), Port: &port}
 	if namespace != "" && namespace != in.Namespace {
+		if c.closed.serving {
+			return NotPossible, anotherNamespace
+		}
 		ref.Namespace = new(gwv1.Namespace(namespace))
 		c.grant(in.Namespace, namespace, name)
 	}

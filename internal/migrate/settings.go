@@ -106,13 +106,25 @@ func retry(_ *conversion, in *ingress, _ string) (Verdict, string) {
 
 // customHeaders sets the headers of answers that a ConfigMap lists.
 func customHeaders(c *conversion, in *ingress, value string) (Verdict, string) {
+	if namespace, _, _ := strings.Cut(value, "/"); c.closed.serving && namespace != in.Namespace {
+		return NotPossible, anotherNamespace
+	}
+	listed := func(string) bool { return true }
+	if c.input.Config != nil && c.input.Config.Data["global-allowed-response-headers"] != "" {
+		list := words(c.input.Config.Data["global-allowed-response-headers"])
+		listed = func(name string) bool {
+			return slices.ContainsFunc(list, func(l string) bool { return strings.EqualFold(l, name) })
+		}
+	}
 	for _, m := range c.input.ConfigMaps {
 		if m.Namespace+"/"+m.Name != value {
 			continue
 		}
 		headers := &v1alpha1.AnswerHeaders{}
 		for _, name := range slices.Sorted(maps.Keys(m.Data)) {
-			headers.Set = append(headers.Set, gwv1.HTTPHeader{Name: gwv1.HTTPHeaderName(name), Value: m.Data[name]})
+			if listed(name) {
+				headers.Set = append(headers.Set, gwv1.HTTPHeader{Name: gwv1.HTTPHeaderName(name), Value: m.Data[name]})
+			}
 		}
 		if len(headers.Set) > 0 {
 			in.parts.traffic.Response.Headers = headers

@@ -74,7 +74,7 @@ var needless = []string{
 // ownHeaders are those that ingress-nginx sets for backends: a second one of the name would stand beside it.
 var ownHeaders = regexp.MustCompile(`(?i)^(host|connection|upgrade|proxy|x-real-ip|x-scheme|x-request-id|x-forwarded-.*|x-original-.*)$`)
 
-var headerName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+var headerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
 // locationSnippet converts directives for the paths of an Ingress, if it knows all of them.
 func locationSnippet(c *conversion, in *ingress, value string) (Verdict, string) {
@@ -91,7 +91,7 @@ func locationSnippet(c *conversion, in *ingress, value string) (Verdict, string)
 			return NotPossible, strings.Join(d, " ") + ": " + wrong
 		}
 	}
-	if wrong := s.settle(); wrong != "" {
+	if wrong := s.settle(c); wrong != "" {
 		return NotPossible, wrong
 	}
 	if s.differs != "" {
@@ -102,6 +102,9 @@ func locationSnippet(c *conversion, in *ingress, value string) (Verdict, string)
 
 // serverSnippet converts directives for a host, which are for the paths of an Ingress if no other one has its hosts.
 func serverSnippet(c *conversion, in *ingress, value string) (Verdict, string) {
+	if verdict, text := snippet(c, in, value); verdict == NotNeeded {
+		return verdict, text
+	}
 	if in.annotation("configuration-snippet") != "" {
 		return NotPossible, "beside configuration-snippet it can't be converted: " + noSnippets
 	}
@@ -109,6 +112,9 @@ func serverSnippet(c *conversion, in *ingress, value string) (Verdict, string) {
 		if other != in && !other.isCanary() && in.sharesHost(other) {
 			return NotPossible, fmt.Sprintf("Ingress %s has a host of this one too, for which the directives are: %s", other.name(), noSnippets)
 		}
+	}
+	if list, _ := directives(value); slices.ContainsFunc(list, func(d directive) bool { return d[0] == "proxy_set_header" }) {
+		return NotPossible, "proxy_set_header has no effect there, since each path has its own: " + noSnippets
 	}
 	verdict, text := locationSnippet(c, in, value)
 	if verdict == "" {
@@ -156,6 +162,9 @@ func (s *snippetOf) read(d directive) (wrong string) {
 		}
 	case "more_set_input_headers":
 		for _, arg := range args {
+			if name, _, _ := strings.Cut(arg, ":"); ownHeaders.MatchString(strings.TrimSpace(name)) {
+				return noSnippets // it has no effect there
+			}
 			if wrong := s.set(&s.request, arg); wrong != "" {
 				return wrong
 			}
@@ -241,6 +250,9 @@ func (s *snippetOf) answer(args []string) (wrong string) {
 	case err != nil || len(args) > 2:
 		return noSnippets
 	case slices.Contains(redirectCodes, code) && len(args) == 2:
+		if !strings.Contains(args[1], "$request_uri") {
+			s.differs = "the query of the request goes with the redirect"
+		}
 		s.redirect, wrong = redirectTo(args[1], code)
 		return wrong
 	case code >= 400 && code <= 599 && len(args) == 1 && code != 444 && code != 499:
@@ -257,7 +269,7 @@ var guarding = []string{
 }
 
 // settle puts all of it into the parts of the Ingress.
-func (s *snippetOf) settle() (wrong string) {
+func (s *snippetOf) settle(c *conversion) (wrong string) {
 	in, p := s.in, &s.in.parts
 	beside := func(among []string) string {
 		for _, name := range among {
@@ -273,6 +285,9 @@ func (s *snippetOf) settle() (wrong string) {
 		}
 	}
 	if s.allow != nil || s.deny != nil || s.denyAll {
+		if c.config.addresses != nil {
+			return "beside the addresses of the controller's ConfigMap it can't be converted: " + noSnippets
+		}
 		if wrong := beside([]string{"whitelist-source-range", "allowlist-source-range", "denylist-source-range", "satisfy", "auth-tls-secret"}); wrong != "" {
 			return wrong
 		}
@@ -292,11 +307,11 @@ func (s *snippetOf) settle() (wrong string) {
 	}
 	switch {
 	case s.allow != nil && s.denyAll:
-		p.authorize("addresses", v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: s.allow}})
+		p.authorize(allowRule, v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: s.allow}})
 	case s.denyAll: // of all but some all are denied, too
-		p.authorize("addresses", v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Deny: []string{"0.0.0.0/0", "::/0"}}})
+		p.authorize(denyRule, v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Deny: []string{"0.0.0.0/0", "::/0"}}})
 	case s.deny != nil:
-		p.authorize("addresses", v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Deny: s.deny}})
+		p.authorize(denyRule, v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Deny: s.deny}})
 	}
 	return ""
 }

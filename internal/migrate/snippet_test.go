@@ -71,7 +71,7 @@ func TestSnippetObjects(t *testing.T) {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *v1alpha1.AuthPolicy:
-			got = append(got, o.Spec.Authorization["addresses"].Addresses.Allow...)
+			got = append(got, o.Spec.Authorization[allowRule].Addresses.Allow...)
 		case *v1alpha1.TrafficPolicy:
 			if l := o.Spec.Defaults; l != nil && l.Response.Headers != nil {
 				got = append(got, string(l.Response.Headers.Set[0].Name)+": "+l.Response.Headers.Set[0].Value)

@@ -20,9 +20,9 @@ func TestIngresses(t *testing.T) {
 		"gateway.yaml": "", "home.yaml": "",
 		"web.yaml":      ingressOf("web", early, []string{"rewrite-target: /$1", "proxy-body-size: 1k"}, "rules:\n"+hostPaths("web.example", "~ /shop/(.*) v1")),
 		"secure.yaml":   ingressOf("secure", early, nil, "tls: [{hosts: [secure.example], secretName: cert}]\nrules:\n"+hostPaths("secure.example", "/ / v1")),
-		"guarded.yaml":  guarded("configuration-snippet: if ($bad) { return 403; }"),
+		"guarded.yaml":  guarded("auth-type: digest"),
 		"beside.yaml":   ingressOf("beside", later, nil, "rules:\n"+hostPaths("guarded.example", "/ / v2")),
-		"server.yaml":   ingressOf("server", early, []string{"server-snippet: deny all;"}, "rules:\n"+hostPaths("server.example", "/ /a v1")),
+		"server.yaml":   ingressOf("server", early, []string{"auth-tls-secret: nowhere"}, "rules:\n"+hostPaths("server.example", "/ /a v1")),
 		"server-b.yaml": ingressOf("server-b", later, nil, "rules:\n"+hostPaths("server.example", "/ / v2")),
 		"regex.yaml":    ingressOf("regex", early, []string{"use-regex: true", "whitelist-source-range: 10.0.0.0/8"}, "rules:\n"+hostPaths("regex.example", "~ /(?!open) v1")),
 		"regex-b.yaml":  ingressOf("regex-b", later, nil, "rules:\n"+hostPaths("regex.example", "/ / v2")),
@@ -67,8 +67,8 @@ func TestIngresses(t *testing.T) {
 		return told
 	}
 	for _, want := range []string{
-		"refused, and answered with 503, since it would let through what ingress-nginx doesn't: configuration-snippet: ",
-		"doesn't: server-snippet: ", "served without a part of it: host server.example answers 503", "doesn't: use-regex: path /(?!open)",
+		"refused, and answered with 503, since it would let through what ingress-nginx doesn't: auth-type: ",
+		"doesn't: auth-tls-secret: ", "served without a part of it: host server.example answers 503", "doesn't: use-regex: path /(?!open)",
 	} {
 		if told := problems(); !strings.Contains(told, want) {
 			t.Errorf("%q is not told:\n%s", want, told)
@@ -77,7 +77,7 @@ func TestIngresses(t *testing.T) {
 
 	s.write(t, "guarded.yaml", guarded("whitelist-source-range: 127.0.0.0/8"))
 	expect("http://guarded.example/private/a", "200 v1 /private/a")
-	if told := problems(); strings.Contains(told, "configuration-snippet") {
+	if told := problems(); strings.Contains(told, "auth-type") {
 		t.Errorf("what is mended is told of still:\n%s", told)
 	}
 

@@ -158,6 +158,9 @@ func (s *Source) input() migrate.Input {
 			s.named[object.Key{Kind: kind.Secret, Name: object.Name{Namespace: o.Namespace, Name: secret}}] = true
 		}
 		for _, n := range migrate.ConfigMaps(o) {
+			if n.Namespace != o.Namespace {
+				continue // whoever writes the Ingress may have no right to read it
+			}
 			s.named[object.Key{Kind: kind.ConfigMap, Name: object.Name(n)}] = true
 		}
 	}

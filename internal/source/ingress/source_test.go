@@ -92,7 +92,7 @@ func TestChanges(t *testing.T) {
 	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RateLimitPolicy team/in-1.made-of-ingress"}, set); d != "" || len(deleted) > 0 {
 		t.Errorf("%s%v", d, deleted)
 	}
-	b := s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "server-snippet=access_log off;")}})
+	b := s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "auth-type=digest")}})
 	set, deleted = keys(b)
 	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RouteFilter team/in-1-refused"}, set); d != "" {
 		t.Error(d)
@@ -109,6 +109,36 @@ func TestChanges(t *testing.T) {
 	}
 	if b := s.Take(source.Batch{Set: []source.Object{ingressOf("beside", "in-0.example")}}); len(b.Set) != 0 {
 		t.Errorf("a path that another Ingress has: %v", b)
+	}
+}
+
+// What a team writes wrongly, or of others' namespaces, answers 503 on its own hosts, and leaves the Gateway as it is.
+func TestClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations []string
+		path        string
+	}{
+		"an authority of another namespace": {[]string{"auth-tls-secret=others/ca"}, "/"},
+		"a service of another namespace":    {[]string{"auth-url=http://asked.others.svc/"}, "/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(t)
+			s.Take(source.Batch{Set: some(1)})
+			in := ingressOf("bad", "bad.example", c.annotations...)
+			in.Spec.Rules[0].HTTP.Paths[0].Path = c.path
+			in.CreationTimestamp = metav1.NewTime(time.Unix(1_600_000_000, 0)) // so that the host is its own
+			b := s.Take(source.Batch{Set: []source.Object{in, serviceOf("bad"), ingressOf("beside", "bad.example"), serviceOf("beside")}})
+			set, deleted := keys(b)
+			if len(deleted) > 0 || slices.Contains(set, "HTTPRoute team/in-0") {
+				t.Errorf("set %v, deleted %v", set, deleted)
+			}
+			if !slices.Contains(set, "RouteFilter team/bad-refused") && !slices.Contains(set, "RouteFilter team/beside-refused") {
+				t.Errorf("nothing is refused: %v", set)
+			}
+			if len(b.Problems) == 0 {
+				t.Error("nobody is told")
+			}
+		})
 	}
 }
 
@@ -210,7 +240,7 @@ func TestNothingOpens(t *testing.T) {
 			[]string{"RouteFilter team/a-refused"}, []string{"HTTPRoute team/0"},
 		},
 		"a closed host of gRPC": {
-			[]source.Object{ingressOf("a", "a.example", "backend-protocol=GRPC"), pathsOf(ingressOf("0", "a.example", "server-snippet=deny all;"), "Prefix /x"), ingressOf("w", "*.example")},
+			[]source.Object{ingressOf("a", "a.example", "backend-protocol=GRPC"), pathsOf(ingressOf("0", "a.example", "auth-tls-secret=nowhere"), "Prefix /x"), ingressOf("w", "*.example")},
 			[]string{"HTTPRoute team/a", "RouteFilter team/a-refused"}, []string{"GRPCRoute team/a"},
 		},
 		"gRPC without a default backend": {
