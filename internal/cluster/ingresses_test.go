@@ -35,7 +35,7 @@ func TestIngresses(t *testing.T) {
 	in.apply(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web}, spec: {ports: [{name: http, port: 8080}]}}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: team, name: answers}, data: {X-Team: shop}}`,
 		ingressOf("good", "live", `nginx.ingress.kubernetes.io/custom-headers: team/answers`),
-		ingressOf("guarded", "live", `nginx.ingress.kubernetes.io/server-snippet: access_log off;`),
+		ingressOf("guarded", "live", `nginx.ingress.kubernetes.io/auth-type: digest`),
 		ingressOf("other", "other", ``))
 	r := in.start(func(c *configuration.Configuration) {
 		c.Sources = append(c.Sources, configuration.Source{Ingress: &configuration.Ingress{Class: "live", Gateway: "team/ingress"}})
@@ -82,7 +82,7 @@ func TestIngresses(t *testing.T) {
 		return told
 	}
 	in.until("an Event says what is refused", func() bool { return len(events()) > 0 })
-	if told := events(); len(told) != 1 || !strings.HasPrefix(told[0], "guarded: refused, and answered with 503") || !strings.Contains(told[0], "server-snippet") {
+	if told := events(); len(told) != 1 || !strings.HasPrefix(told[0], "guarded: refused, and answered with 503") || !strings.Contains(told[0], "auth-type") {
 		t.Errorf("Events: %q", told)
 	}
 

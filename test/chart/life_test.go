@@ -265,6 +265,7 @@ func (in *running) listsProxies() {
 	in.within("the watch tells of the end of a proxy", func() error { return seen.has("DELETED", first) })
 	_ = watch.Process.Kill()
 	_ = watch.Wait()
+	in.kubectl("wait", "-n", "shop", "--for=delete", "pod/"+first, "--timeout=3m")
 	shows()
 
 	for who, may := range map[string]string{"system:serviceaccount:shop:default": "no", "system:serviceaccount:shop:viewer": "yes"} {
