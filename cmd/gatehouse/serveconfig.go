@@ -136,6 +136,8 @@ func (f *serveConfigFlags) check() error {
 		return usageError{errors.New("--tls-cert and --tls-key go together: name both")}
 	case f.clientCA != "" && !encrypted:
 		return usageError{errors.New("--client-ca: clients show certificates with TLS only; name the server's with --tls-cert and --tls-key")}
+	case f.secrets && !known && !f.insecure:
+		return usageError{errors.New("--secrets: say who may connect with --token-file or --client-ca, or say --insecure")}
 	case f.insecure || remote.Loopback(host):
 	case !encrypted:
 		return usageError{fmt.Errorf("--listen: %q is not a loopback address: name a certificate with --tls-cert and --tls-key, or say --insecure", f.listen)}

@@ -85,20 +85,43 @@ func publishedKinds(secrets bool) *kind.Table {
 // Run reads until ctx ends. The first batch is everything.
 func (p *Published) Run(ctx context.Context, apply func(source.Batch)) error {
 	group, ctx := errgroup.WithContext(ctx)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	group.Go(func() error { return p.cache.Start(ctx) })
+	begun := false
 	group.Go(func() error {
-		return p.source.Run(ctx, func(b source.Batch) {
-			for kind, why := range b.Unread {
-				if why != "" {
-					p.opts.Log.Warn("objects of a kind can't be read", "kind", kind, "error", why)
+		err := p.source.Run(ctx, func(b source.Batch) {
+			for name, why := range b.Unread {
+				if why == "" {
+					continue
+				}
+				p.opts.Log.Warn("objects of a kind can't be read", "kind", name, "error", why)
+				if d := p.guards(name); d != nil && !begun {
+					end(fmt.Errorf("%s say who may pass, and can't be read: %s; clients would be told that there are none: apply the CustomResourceDefinition", d, why))
+					return
 				}
 			}
+			begun = true
 			b.Set = withoutPlatform(b.Set)
 			apply(b)
 		})
+		if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
+			return why
+		}
+		return err
 	})
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
+	}
+	return nil
+}
+
+// guards is a kind of a name that says who may pass; nil for others.
+func (p *Published) guards(name string) *kind.Descriptor {
+	for d := range p.Kinds.Rows() {
+		if d.Guards && d.Kind.Name() == name {
+			return d
+		}
 	}
 	return nil
 }

@@ -118,6 +118,10 @@ func (s *Server) DeltaAggregatedResources(stream stream) error {
 	log := s.opts.Log.With("client", name, "address", from)
 	log.Info("a client is connected")
 	err = s.converse(stream, &session{
+		admitted: func() error {
+			_, _, err := s.opts.Access.admit(certificate, tokenOf(stream.Context()))
+			return err
+		},
 		rights: rights, log: log, types: map[string]*subscription{}, wake: make(chan struct{}, 1),
 	})
 	log.Info("a client has gone", "error", err)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
+	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
@@ -17,11 +18,13 @@ import (
 
 // session is one client's. The store's lock is for its types.
 type session struct {
-	rights Rights
-	log    *slog.Logger
-	types  map[string]*subscription // by type URL
-	wake   chan struct{}
-	nonce  uint64
+	rights   Rights
+	admitted func() error // whether it still is
+	log      *slog.Logger
+	types    map[string]*subscription // by type URL
+	wake     chan struct{}
+	nonce    uint64
+	known    int // resources that it has said it has
 }
 
 // subscription is what a client is to be told of a kind.
@@ -46,8 +49,15 @@ func (c *session) wakeUp() {
 
 type stream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 
-// maxTypes bounds the kinds that a client may ask for, known or not.
-const maxTypes = 1000
+const (
+	// maxTypes bounds the kinds that a client may ask for, known or not, and maxName their names and those of resources.
+	maxTypes = 200
+	maxName  = 600
+	// maxKnown bounds how many resources a client may say that it has.
+	maxKnown = 1_000_000
+	// admitEvery is how soon a client is told to go whose token or certificate isn't taken any more.
+	admitEvery = time.Minute
+)
 
 // converse tells a client what changes until it leaves.
 func (s *Server) converse(stream stream, c *session) error {
@@ -69,10 +79,17 @@ func (s *Server) converse(stream stream, c *session) error {
 			}
 		}
 	}()
+	again := time.NewTicker(admitEvery)
+	defer again.Stop()
 	for {
 		select {
 		case <-s.ending:
 			return status.Error(codes.Unavailable, "the config server is stopping")
+		case <-again.C:
+			if err := c.admitted(); err != nil {
+				return err
+			}
+			continue
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		case err := <-failed:
@@ -119,8 +136,23 @@ func (s *Server) handle(c *session, r *discoveryv3.DeltaDiscoveryRequest) error 
 	if url == "" {
 		return status.Error(codes.InvalidArgument, "type_url is empty: name a kind as group/version/Kind")
 	}
-	if c.types[url] == nil && len(c.types) >= maxTypes {
+	switch {
+	case len(url) > maxName:
+		return status.Errorf(codes.InvalidArgument, "type_url has more than %d bytes", maxName)
+	case c.types[url] != nil:
+		return status.Errorf(codes.InvalidArgument, "type %s is subscribed to twice", url)
+	case len(c.types) >= maxTypes:
 		return status.Errorf(codes.ResourceExhausted, "more than %d types", maxTypes)
+	case s.store.hides(url):
+		return status.Errorf(codes.FailedPrecondition, "%s is not known in this version, and says who may pass: the config server and its client have to be of versions that know it", url)
+	}
+	if c.known += len(r.GetInitialResourceVersions()); c.known > maxKnown {
+		return status.Errorf(codes.ResourceExhausted, "more than %d resources", maxKnown)
+	}
+	for name := range r.GetInitialResourceVersions() {
+		if len(name) > maxName {
+			return status.Errorf(codes.InvalidArgument, "the name of a resource has more than %d bytes", maxName)
+		}
 	}
 	s.store.subscribe(c, url, r.GetInitialResourceVersions())
 	c.wakeUp()

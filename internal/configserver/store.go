@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,8 +136,11 @@ func (s *store) subscribe(c *session, url string, has map[string]string) {
 	sub := &subscription{pending: map[string]struct{}{}, unanswered: true}
 	c.types[url] = sub
 	of := s.types[url]
-	if of == nil {
-		return // an empty answer says that there are none
+	if of == nil { // an answer without objects says that there are none
+		for name := range has {
+			sub.pending[name] = struct{}{}
+		}
+		return
 	}
 	for name, r := range of.resources {
 		n, _ := wire.ParseName(of.Descriptor, name)
@@ -177,6 +181,10 @@ func (s *store) take(c *session) []*discoveryv3.DeltaDiscoveryResponse {
 				response, size, entries = &discoveryv3.DeltaDiscoveryResponse{TypeUrl: url}, 0, 0
 			}
 			entries++
+			if of == nil {
+				response.RemovedResources = append(response.RemovedResources, name)
+				continue
+			}
 			n, ok := wire.ParseName(of.Descriptor, name)
 			if r := of.resources[name]; r != nil && ok && c.rights.sees(of.Kind, n) {
 				response.Resources = append(response.Resources, r)
@@ -192,4 +200,13 @@ func (s *store) take(c *session) []*discoveryv3.DeltaDiscoveryResponse {
 		out[len(out)-1].SystemVersionInfo = s.state()
 	}
 	return out
+}
+
+// hides reports whether a type is of a kind that says who may pass, in a version that isn't known here: that there are none
+// can't be said.
+func (s *store) hides(url string) bool {
+	group, rest, _ := strings.Cut(url, "/")
+	_, name, _ := strings.Cut(rest, "/")
+	d := kind.WithIngresses.Of(object.KindOf(group, name))
+	return d != nil && d.Guards && s.types[url] == nil
 }

@@ -40,6 +40,8 @@ func (s *Source) decode(key object.Key, text []byte) *entry {
 	}
 	id, err := s.validator.Identify(content)
 	switch {
+	case err != nil && id.Key == key: // of a version that isn't read
+		return s.refused(key, id, content, err)
 	case err != nil:
 		return s.refused(key, schema.Identity{}, nil, err)
 	case id.Key != key:

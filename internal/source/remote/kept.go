@@ -86,8 +86,10 @@ func (k *keeper) load(s *Source) (asOf time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	info, err := os.Stat(filepath.Join(k.dir, asOfFile))
-	if err != nil {
-		return time.Time{}, false // no state was complete
+	// Of a state that was not complete, or of which a part is lost, a guard may be missing, and what it guards not.
+	if err != nil || k.fresh || k.journal.Lost > 0 {
+		k.records, k.lacking = nil, !k.fresh
+		return time.Time{}, false
 	}
 	last := map[object.Key]*journal.Record{}
 	for i := range k.records {
@@ -130,8 +132,11 @@ func (s *Source) revive(key object.Key, r *journal.Record) (*entry, error) {
 		return s.guarded(&entry{}, id, content), nil
 	}
 	e := s.decode(key, k.Object)
-	if len(e.problems) > 0 {
-		return nil, e.problems[0]
+	if len(e.problems) > 0 { // this version has other rules: a guard has its stand-in
+		if e.object == nil {
+			return nil, e.problems[0]
+		}
+		return e, nil
 	}
 	e.version = k.Version
 	e.object.SetResourceVersion(k.Version)

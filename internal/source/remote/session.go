@@ -32,8 +32,14 @@ const (
 
 	// maxObjects bounds how many objects a server may send.
 	maxObjects = 500_000
-	// maxUnfinished bounds what is sent before a state is complete, in bytes of JSON.
+	// maxUnfinished bounds what is sent before a state is complete, in bytes of JSON and of names.
 	maxUnfinished = 1 << 30
+	// maxWrong bounds how much of a response may be wrong.
+	maxWrong = 1000
+	// maxVersion bounds what is shown of a state's version.
+	maxVersion = 128
+	// silence is how long a server may say nothing while it owes a state. What it owes is said then, and it is asked anew.
+	silence = time.Minute
 )
 
 type stream = grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
@@ -50,8 +56,8 @@ type session struct {
 
 // subscribe connects and takes in what the server tells until the connection ends. whole
 // reports whether a state was complete.
-func (s *Source) subscribe(ctx context.Context, apply func(source.Batch)) (whole bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
+func (s *Source) subscribe(outer context.Context, apply func(source.Batch)) (whole bool, err error) {
+	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	options, err := s.opts.dialOptions()
 	if err != nil {
@@ -75,13 +81,22 @@ func (s *Source) subscribe(ctx context.Context, apply func(source.Batch)) (whole
 		return false, err
 	}
 	c := &session{Source: s, stream: opened, awaited: map[string]bool{}, changes: map[object.Key]*entry{}}
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
 	if err := c.begin(); err != nil {
 		return false, c.cause(err)
 	}
 	for {
 		response, err := opened.Recv()
 		if err == nil {
+			watchdog.Reset(silence)
 			err = c.take(response, apply)
+		}
+		if c.whole {
+			watchdog.Stop()
+		}
+		if err != nil && outer.Err() == nil && ctx.Err() != nil {
+			err = fmt.Errorf("it has been silent for %s, and owes a state; not answered are %d types", silence, len(c.awaited))
 		}
 		if err != nil {
 			return c.whole, c.cause(err)
@@ -165,11 +180,14 @@ func (c *session) note(r *discoveryv3.DeltaDiscoveryResponse) (problems []source
 		e := c.read(key, resource)
 		c.changes[key] = e
 		problems = append(problems, e.problems...)
-		if c.size += len(resource.GetResource().GetValue()); c.size > maxUnfinished {
-			return nil, fmt.Errorf("%w: %d bytes before a state is complete", errTooMuch, c.size)
+		if c.size += len(resource.GetName()) + len(resource.GetResource().GetValue()); c.size > maxUnfinished || len(problems) > maxWrong {
+			return nil, fmt.Errorf("%w: %d bytes before a state is complete, %d mistakes in a response", errTooMuch, c.size, len(problems))
 		}
 	}
 	for _, text := range r.GetRemovedResources() {
+		if c.size += len(text); c.size > maxUnfinished || len(problems) > maxWrong {
+			return nil, fmt.Errorf("%w: %d bytes before a state is complete, %d mistakes in a response", errTooMuch, c.size, len(problems))
+		}
 		if name, ok := wire.ParseName(d, text); ok {
 			c.changes[object.Key{Kind: d.Kind, Name: name}] = nil
 		} else {
@@ -184,6 +202,7 @@ func (c *session) note(r *discoveryv3.DeltaDiscoveryResponse) (problems []source
 
 // complete puts a state in force.
 func (c *session) complete(version string, apply func(source.Batch)) error {
+	version = strings.ToValidUTF8(version[:min(len(version), maxVersion)], "")
 	n := len(c.entries)
 	for key, e := range c.changes {
 		switch was := c.entries[key]; {
