@@ -46,7 +46,7 @@ type TrafficPolicyList struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.request) || has(self.response) || has(self.backend)].filter(x, x).size() == 1",message="settings stand in defaults, in overrides, or beside targetRefs, in one of them"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRefs) || has(self.targetSelectors)",message="a TrafficPolicy needs targetRefs or targetSelectors, which say what it is for"
-// +kubebuilder:validation:XValidation:rule="!has(self.targetRefs) || !self.targetRefs.exists(t, t.kind == 'Service') || !has(self.request) && !has(self.response) && (!has(self.defaults) || !has(self.defaults.request) && !has(self.defaults.response)) && (!has(self.overrides) || !has(self.overrides.request) && !has(self.overrides.response))",message="a TrafficPolicy for a Service has settings of backend alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetRefs) || !self.targetRefs.exists(t, t.kind in ['Service', 'ServiceImport']) || !has(self.request) && !has(self.response) && (!has(self.defaults) || !has(self.defaults.request) && !has(self.defaults.response)) && (!has(self.overrides) || !has(self.overrides.request) && !has(self.overrides.response))",message="a TrafficPolicy for a Service has settings of backend alone"
 type TrafficPolicySpec struct {
 	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
 	// or one of their listeners by sectionName, HTTPRoutes and GRPCRoutes, or one of their
@@ -56,8 +56,8 @@ type TrafficPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'] || t.group == '' && t.kind == 'Service')",message="a TrafficPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io, or for a Service"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.kind != 'Service' || !has(t.sectionName))",message="a TrafficPolicy is for a whole Service, without sectionName"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'] || t.group == '' && t.kind == 'Service' || t.group == 'multicluster.x-k8s.io' && t.kind == 'ServiceImport')",message="a TrafficPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io, or for a Service, or a ServiceImport of group multicluster.x-k8s.io"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !(t.kind in ['Service', 'ServiceImport']) || !has(t.sectionName))",message="a TrafficPolicy is for a whole Service, without sectionName"
 	TargetRefs []gwv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs,omitzero"`
 
 	// TargetSelectors are what the policy is for besides, by labels. At least one of targetRefs and
@@ -604,6 +604,55 @@ type TrafficBackend struct {
 	// behind which the cluster's network chooses the endpoint.
 	// +optional
 	RoutingType *RoutingType `json:"routingType,omitempty"`
+
+	// Clusters says which clusters' endpoints get requests, where a backend is a ServiceImport. By default all endpoints
+	// of all clusters are alike.
+	// +optional
+	Clusters *BackendClusters `json:"clusters,omitempty"`
+}
+
+// BackendClusters says which clusters' endpoints of a ServiceImport get requests.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type BackendClusters struct {
+	// Order says it of clusters by their names, as the label multicluster.kubernetes.io/source-cluster of EndpointSlices has
+	// them. Those that are not named get requests when none of the others has an endpoint that is well.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Order []ClusterShare `json:"order,omitempty"`
+
+	// Equal has the endpoints of all clusters be alike, whatever an outer policy says.
+	// +optional
+	Equal bool `json:"equal,omitempty"`
+}
+
+// ClusterShare is what the endpoints of a cluster get of the requests.
+type ClusterShare struct {
+	// Name is the name of the cluster.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Weight is the share of the cluster among those of the same priority: 1 by default, and 0 for no requests at all.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Weight *int32 `json:"weight,omitempty"`
+
+	// Priority is 0, the default, for clusters that get all requests while enough of their endpoints are well. Those of 1 get
+	// what they can't take, and so on.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=15
+	Priority *int32 `json:"priority,omitempty"`
 }
 
 // RoutingType is where requests to a backend are sent.

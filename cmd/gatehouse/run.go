@@ -28,6 +28,7 @@ import (
 type runFlags struct {
 	paths        pathFlags
 	remotes      remoteFlags
+	members      memberClusterFlags
 	bind         []string
 	portOffset   int
 	admin        string
@@ -60,6 +61,9 @@ are printed and nothing is served, unless --lenient has the rest served.
 --remote takes objects from a config server, 'gatehouse serve-config', instead of files or
 beside them. What it has told is kept: while it can't be reached, and after a restart, the
 last state of it is served.
+
+--member-cluster has routes lead to Services of clusters: to those that a ServiceExport in such
+a cluster names, as a backend of kind ServiceImport.
 
 Gateways need a class: 'gatehouse' works by itself, others need a GatewayClass
 object with the controllerName gatehouse.dev/controller.
@@ -101,6 +105,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	defineUnsafe(fl, &f.unsafe)
 	f.remotes.define(cmd)
+	f.members.define(cmd)
 	f.client.define(fl)
 	f.ingresses.define(fl)
 	complete(cmd, "log-format", logFormats...)
@@ -121,6 +126,10 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		return err
 	}
 	if err := f.remotes.check(); err != nil {
+		return err
+	}
+	clusters, err := f.members.options()
+	if err != nil {
 		return err
 	}
 	client, err := f.client.options()
@@ -167,7 +176,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	}
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
-		Paths: paths, Stdin: os.Stdin, Remotes: f.remotes.options(), Experimental: f.experimental,
+		Paths: paths, Stdin: os.Stdin, Remotes: f.remotes.options(), Clusters: clusters, Experimental: f.experimental,
 		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient, Ingresses: ingresses,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,

@@ -37,6 +37,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/source/members"
 	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -88,6 +89,7 @@ type Cluster struct {
 	cache       cache.Cache
 	source      *kube.Source
 	remotes     []*remote.Source // by index of the sources; nil for those of another kind
+	members     *members.Source  // nil for none
 	expected    []string         // kinds of which earlier controllers have read objects
 	pipeline    *pipeline.Pipeline
 	server      *xds.Server
@@ -194,6 +196,9 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.openRemotes(channel); err != nil {
 		return nil, err
 	}
+	if err := c.openMembers(); err != nil {
+		return nil, err
+	}
 	derive, err := c.ingresses()
 	if err != nil {
 		return nil, err
@@ -211,7 +216,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.registry.MustRegister(c.admin().Collectors()...)
-	c.registry.MustRegister(remote.Collector(slices.DeleteFunc(slices.Clone(c.remotes), func(r *remote.Source) bool { return r == nil })))
+	c.registry.MustRegister(remote.Collector(c.elsewhere))
 	c.tooMany = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_connections_refused_total",
 		Help: "Connections to the controller's ports that were closed because there were too many, in total or of their address.",
@@ -369,6 +374,12 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 		if s.Kubernetes != nil {
 			run("Kubernetes source", func(ctx context.Context) error {
 				return c.source.Run(ctx, func(b source.Batch) { emit(ctx, b) })
+			})
+			continue
+		}
+		if len(s.Clusters) > 0 {
+			run("member clusters", func(ctx context.Context) error {
+				return c.members.Run(ctx, func(b source.Batch) { emit(ctx, b) })
 			})
 			continue
 		}

@@ -63,6 +63,7 @@ func (c *Cluster) admin() admin.Admin {
 	return admin.Admin{Pipeline: c.pipeline, Server: c.server, View: func() view.View {
 		v := view.Of(c.pipeline)
 		v.Ready, v.Why = c.Ready()
+		v.Remotes = c.elsewhere()
 		return v
 	}, Troubled: c.counts, Ready: c.readyz, Replica: c.opts.Self.Name, More: c.keySets.Collectors()}
 }

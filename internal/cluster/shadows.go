@@ -14,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source/members"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -59,6 +60,8 @@ func (c *Cluster) sourceNames() (names []string) {
 			of = strings.Join(s.Files.Paths, ", ")
 		case s.Ingress != nil:
 			of = "Ingresses"
+		case len(s.Clusters) > 0:
+			of = members.Name
 		case s.Remote != nil:
 			of = "remote " + s.Remote.Address
 		}

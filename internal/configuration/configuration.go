@@ -43,6 +43,22 @@ type Source struct {
 	Files      *Files      `json:"files,omitempty"`
 	Remote     *Remote     `json:"remote,omitempty"`
 	Ingress    *Ingress    `json:"ingress,omitempty"`
+	// Clusters are those whose exported Services belong together.
+	Clusters []Cluster `json:"clusters,omitempty"`
+}
+
+// Cluster is one of several clusters whose exported Services belong together.
+type Cluster struct {
+	// Name is what policies call it.
+	Name string `json:"name"`
+	// Kubeconfig is a file, and Context one of its contexts, if not the current one. Without a file it is the cluster that
+	// the kubernetes source reads.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
+	// Namespaces restricts what is read to these namespaces; none means all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// KeepFor is how long its endpoints stay in force once it can't be asked.
+	KeepFor metav1.Duration `json:"keepFor,omitzero"`
 }
 
 // Ingress serves the Ingresses that the other sources have, as ingress-nginx does.

@@ -81,7 +81,7 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 	if len(c.Sources) == 0 {
 		errs = append(errs, field.Required(path, "name at least one source, such as kubernetes: {}"))
 	}
-	clusters := 0
+	clusters, members := 0, 0
 	defer func() {
 		if len(c.Sources) > 0 && clusters == 0 {
 			errs = append(errs, field.Required(path, "one source must be kubernetes; 'gatehouse run' serves files alone"))
@@ -91,7 +91,12 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 		p := path.Index(i)
 		switch {
 		case s.set() != 1:
-			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes, files, remote and ingress must be set"))
+			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes, files, remote, clusters and ingress must be set"))
+		case len(s.Clusters) > 0:
+			if members++; members > 1 {
+				errs = append(errs, field.Duplicate(p.Child("clusters"), ""))
+			}
+			errs = append(errs, validateClusters(s.Clusters, p.Child("clusters"))...)
 		case s.Remote != nil:
 			errs = append(errs, s.Remote.validate(p.Child("remote"))...)
 		case s.Kubernetes != nil:
@@ -131,12 +136,42 @@ func (r *Remote) validate(path *field.Path) (errs field.ErrorList) {
 
 // set counts the kinds of source that one has.
 func (s *Source) set() (n int) {
-	for _, has := range []bool{s.Kubernetes != nil, s.Files != nil, s.Remote != nil, s.Ingress != nil} {
+	for _, has := range []bool{s.Kubernetes != nil, s.Files != nil, s.Remote != nil, s.Ingress != nil, len(s.Clusters) > 0} {
 		if has {
 			n++
 		}
 	}
 	return n
+}
+
+func validateClusters(list []Cluster, path *field.Path) (errs field.ErrorList) {
+	seen := map[string]bool{}
+	for i, c := range list {
+		in := path.Index(i)
+		for _, wrong := range validation.IsDNS1123Label(c.Name) {
+			errs = append(errs, field.Invalid(in.Child("name"), c.Name, wrong))
+		}
+		if seen[c.Name] {
+			errs = append(errs, field.Duplicate(in.Child("name"), c.Name))
+		}
+		if seen[c.Name] = true; c.Context != "" && c.Kubeconfig == "" {
+			errs = append(errs, field.Required(in.Child("kubeconfig"), "a context is one of a kubeconfig"))
+		}
+		if c.KeepFor.Duration < 0 {
+			errs = append(errs, field.Invalid(in.Child("keepFor"), c.KeepFor.Duration.String(), "must not be negative"))
+		}
+		errs = append(errs, validateNamespaces(c.Namespaces, in.Child("namespaces"))...)
+	}
+	return errs
+}
+
+func validateNamespaces(list []string, path *field.Path) (errs field.ErrorList) {
+	for i, ns := range list {
+		for _, wrong := range validation.IsDNS1123Label(ns) {
+			errs = append(errs, field.Invalid(path.Index(i), ns, wrong))
+		}
+	}
+	return errs
 }
 
 func (i *Ingress) validate(path *field.Path) (errs field.ErrorList) {
@@ -162,11 +197,7 @@ func (k *Kubernetes) validate(path *field.Path) (errs field.ErrorList) {
 	if len(k.Namespaces) > 0 && k.NamespaceSelector != nil {
 		errs = append(errs, field.Forbidden(path.Child("namespaceSelector"), "can't be used together with namespaces"))
 	}
-	for i, ns := range k.Namespaces {
-		for _, wrong := range validation.IsDNS1123Label(ns) {
-			errs = append(errs, field.Invalid(path.Child("namespaces").Index(i), ns, wrong))
-		}
-	}
+	errs = append(errs, validateNamespaces(k.Namespaces, path.Child("namespaces"))...)
 	return append(errs, metav1validation.ValidateLabelSelector(k.NamespaceSelector,
 		metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))...)
 }

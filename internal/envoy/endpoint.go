@@ -1,8 +1,11 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -30,7 +33,7 @@ func (e *AddressError) Error() string {
 // them. It is nil only where there is no name to send it under.
 func LoadAssignment(cluster string, endpoints []ir.Endpoint) (*Resource, error) {
 	var odd []string
-	var ready, draining []*endpointv3.LbEndpoint
+	groups := map[endpointGroup][]*endpointv3.LbEndpoint{}
 	for _, ep := range endpoints {
 		if ip, err := netip.ParseAddr(ep.Address); err != nil || ip.Zone() != "" {
 			odd = append(odd, ep.Address)
@@ -40,22 +43,25 @@ func LoadAssignment(cluster string, endpoints []ir.Endpoint) (*Resource, error) 
 		if ep.Weight > 0 {
 			lb.LoadBalancingWeight = wrapperspb.UInt32(ep.Weight)
 		}
-		if ep.Draining {
-			draining = append(draining, lb)
-		} else {
-			ready = append(ready, lb)
-		}
+		in := endpointGroup{ep.Draining, ep.Cluster}
+		groups[in] = append(groups[in], lb)
 	}
 	m := &endpointv3.ClusterLoadAssignment{ClusterName: cluster}
 	// Priorities start at 0 and leave none out. Envoy turns to the next one
 	// when the one before has nobody.
-	for _, lbs := range [][]*endpointv3.LbEndpoint{ready, draining} {
-		if len(lbs) > 0 {
-			m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{
-				LbEndpoints: lbs,
-				Priority:    uint32(len(m.Endpoints)),
-			})
+	var before endpointGroup
+	priority := uint32(0)
+	for _, in := range slices.SortedFunc(maps.Keys(groups), endpointGroup.compare) {
+		if m.Endpoints != nil && in.comesAfter(before) {
+			priority++
 		}
+		before = in
+		locality := &endpointv3.LocalityLbEndpoints{LbEndpoints: groups[in], Priority: priority}
+		if in.cluster.Weight > 0 {
+			locality.Locality = &corev3.Locality{Region: in.cluster.Name}
+			locality.LoadBalancingWeight = wrapperspb.UInt32(in.cluster.Weight)
+		}
+		m.Endpoints = append(m.Endpoints, locality)
 	}
 	r, err := resource(Endpoints, cluster, m)
 	if err != nil {
@@ -65,6 +71,29 @@ func LoadAssignment(cluster string, endpoints []ir.Endpoint) (*Resource, error) 
 		return r, &AddressError{Backend: cluster, Addresses: odd}
 	}
 	return r, nil
+}
+
+// endpointGroup is what endpoints have in common that Envoy is told of together.
+type endpointGroup struct {
+	draining bool
+	cluster  ir.ClusterShare
+}
+
+// compare orders groups by when they get requests.
+func (g endpointGroup) compare(o endpointGroup) int {
+	return cmp.Or(cmp.Compare(g.rank(), o.rank()), cmp.Compare(g.cluster.Name, o.cluster.Name))
+}
+
+// comesAfter reports whether a group gets requests only when another one can't.
+func (g endpointGroup) comesAfter(o endpointGroup) bool { return g.rank() > o.rank() }
+
+// rank is lower for those who get requests before others: whoever is draining comes last.
+func (g endpointGroup) rank() uint64 {
+	rank := uint64(g.cluster.Priority)
+	if g.draining {
+		rank += 1 << 32
+	}
+	return rank
 }
 
 // EmptyEndpoints answers a subscription to the endpoints of a cluster that has

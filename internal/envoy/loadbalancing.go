@@ -32,6 +32,13 @@ func setBalancer(c *clusterv3.Cluster, s *ir.BackendSettings) error {
 		return err
 	}
 	c.LbPolicy = balancers[s.Balancer]
+	if !s.Clusters.IsZero() {
+		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{
+			LocalityConfigSpecifier: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
+				LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
+			},
+		}
+	}
 	switch {
 	case s.RingSize > 0:
 		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{
@@ -53,9 +60,13 @@ func hashing(s *ir.BackendSettings) (*clusterv3.LoadBalancingPolicy, error) {
 		of = ir.Hash{SourceIP: true}
 	}
 	common := &commonlbv3.ConsistentHashingLbConfig{HashPolicy: hashPolicy(&ir.LoadBalancing{Hash: &of})}
-	var m message = &maglevv3.Maglev{ConsistentHashingLbConfig: common}
+	var weighted *commonlbv3.LocalityLbConfig_LocalityWeightedLbConfig
+	if !s.Clusters.IsZero() {
+		weighted = &commonlbv3.LocalityLbConfig_LocalityWeightedLbConfig{}
+	}
+	var m message = &maglevv3.Maglev{ConsistentHashingLbConfig: common, LocalityWeightedLbConfig: weighted}
 	if s.Balancer != ir.Maglev {
-		ring := &ringhashv3.RingHash{ConsistentHashingLbConfig: common}
+		ring := &ringhashv3.RingHash{ConsistentHashingLbConfig: common, LocalityWeightedLbConfig: weighted}
 		if s.RingSize > 0 {
 			ring.MinimumRingSize = wrapperspb.UInt64(uint64(s.RingSize))
 		}

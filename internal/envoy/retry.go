@@ -2,6 +2,8 @@ package envoy
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -58,8 +60,9 @@ func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
 
 // setRetry says when an attempt is repeated, and how soon its answer has to begin.
 //
-// An attempt that took too long is not repeated: Envoy's condition for it, reset, takes in
-// connections that break while the backend is at work, which may have done what was asked.
+// An attempt that took too long is repeated where 504 is among the codes, which is the answer to it. Envoy's condition for
+// it, reset, takes in connections that break while the backend is at work; so the attempt is hedged: it goes on beside
+// the next one, and the first to answer counts.
 func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 	if !repeats(r) {
 		return nil
@@ -77,6 +80,9 @@ func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 	if len(r.StatusCodes) > 0 {
 		p.RetryOn += ",retriable-status-codes"
 		p.RetriableStatusCodes = r.StatusCodes
+	}
+	if p.PerTryTimeout != nil && slices.Contains(r.StatusCodes, http.StatusGatewayTimeout) {
+		a.HedgePolicy = &routev3.HedgePolicy{HedgeOnPerTryTimeout: true}
 	}
 	if r.Backoff != nil && *r.Backoff > 0 {
 		base := min(max(*r.Backoff, time.Millisecond), longest/maxBackoffFactor) // Envoy counts milliseconds

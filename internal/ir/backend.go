@@ -365,4 +365,6 @@ type Endpoint struct {
 	Draining bool `json:"draining,omitempty"`
 	// Weight is the endpoint's share among those of a pool; 0 where all are equal.
 	Weight uint32 `json:"weight,omitempty"`
+	// Cluster is where it is, and what its endpoints get, where that makes a difference; zero else.
+	Cluster ClusterShare `json:"cluster,omitzero"`
 }

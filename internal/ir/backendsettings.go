@@ -15,6 +15,8 @@ type BackendSettings struct {
 	HealthCheck      HealthCheck      `json:"healthCheck,omitzero"`
 	// ClusterIP says that requests go to its cluster IP, where it has one, and not to its endpoints.
 	ClusterIP bool `json:"clusterIP,omitempty"`
+	// Clusters says which clusters' endpoints get requests.
+	Clusters Clusters `json:"clusters,omitzero"`
 	// OwnRetries says that the routes say when a request is repeated.
 	OwnRetries bool `json:"ownRetries,omitempty"`
 	// Hash is what requests have in common that go to the same endpoint, whatever their route says of it.
@@ -87,6 +89,7 @@ func (t *Traffic) Backend() (s BackendSettings) {
 	assign(&s.OutlierDetection, t.OutlierDetection)
 	assign(&s.HealthCheck, t.HealthCheck)
 	assign(&s.ClusterIP, t.ClusterIP)
+	assign(&s.Clusters, t.Clusters)
 	s.OwnRetries = t.Retry != nil
 	return s
 }

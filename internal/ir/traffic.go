@@ -43,6 +43,7 @@ type Traffic struct {
 	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
 	HealthCheck      *HealthCheck      `json:"healthCheck,omitempty"`
 	ClusterIP        *bool             `json:"clusterIP,omitempty"`
+	Clusters         *Clusters         `json:"clusters,omitempty"`
 	// RetryBudget limits retries of backends that have no budget of their own.
 	RetryBudget *RetryBudget `json:"retryBudget,omitempty"`
 }

@@ -47,3 +47,6 @@ var (
 	Definition           = object.KindOf(Extensions, "CustomResourceDefinition")
 	Ingress              = object.KindOf(Networking, "Ingress")
 )
+
+// IsService reports whether objects of a kind are Services to policies: of one cluster, or of several.
+func IsService(of object.Kind) bool { return of == Service || of == ServiceImport }

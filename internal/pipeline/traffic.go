@@ -60,7 +60,7 @@ func (p *Pipeline) withBackends(c *flow.Ctx, at topology.AttachmentKey, rules []
 			if !backend.Settings.OfService {
 				return b.Backend.For(t)
 			}
-			e, _ := flow.Get(c, p.Graph.Traffic.Services, topology.ServicePlace{AttachmentKey: at, Rule: r.Source.Title, Service: backend.Object.Name})
+			e, _ := flow.Get(c, p.Graph.Traffic.Services, topology.ServicePlace{AttachmentKey: at, Rule: r.Source.Title, Service: backend.Object})
 			return backend.Under(traffic.InForce(e)).Key()
 		}
 		if !slices.ContainsFunc(r.Backends, func(b ir.WeightedBackend) bool { return wanted(b) != b.Backend }) {

@@ -28,6 +28,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/ingress"
+	"github.com/gatehouse-dev/gatehouse/internal/source/members"
 	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -38,7 +39,9 @@ type Options struct {
 	Paths []string // directories, files, or "-"
 	Stdin io.Reader
 	// Remotes are config servers; files win over them, and the first over the others.
-	Remotes      []remote.Options
+	Remotes []remote.Options
+	// Clusters are member clusters, whose exported Services are backends beside what the others have.
+	Clusters     []members.Cluster
 	Experimental bool     // read the experimental channel's kinds and fields
 	Bind         []string // IP addresses for Gateways that ask for none
 	PortOffset   int
@@ -78,7 +81,8 @@ type Standalone struct {
 	loop     *loop.Loop
 	keySets  *fetch.Fetcher
 	inputs   []input
-	remotes  remote.Collector
+	remotes  []*remote.Source
+	members  *members.Source // nil for none
 	times    *view.Transitions
 	troubled *view.Troubled
 	changes  []view.StateChange
@@ -157,6 +161,9 @@ func New(opts Options) (*Standalone, error) {
 	return s, nil
 }
 
+// membersPatience is how long a start waits for member clusters that don't answer.
+const membersPatience = 10 * time.Second
+
 // open prepares the sources, and returns their names.
 func (s *Standalone) open() (names []string, err error) {
 	o := s.opts
@@ -177,6 +184,12 @@ func (s *Standalone) open() (names []string, err error) {
 		}
 		s.inputs, names = append(s.inputs, r.Run), append(names, r.Name())
 		s.remotes = append(s.remotes, r)
+	}
+	if len(o.Clusters) > 0 {
+		if s.members, err = members.New(members.Options{Clusters: o.Clusters, Patience: membersPatience, Log: o.Log}); err != nil {
+			return nil, err
+		}
+		s.inputs, names = append(s.inputs, s.members.Run), append(names, members.Name)
 	}
 	return names, nil
 }
@@ -315,9 +328,9 @@ func (s *Standalone) Ready() (bool, string) {
 	loaded := s.loaded
 	s.mu.Unlock()
 	if !loaded {
-		for _, r := range s.remotes {
-			if st := r.State(); st.AsOf.IsZero() {
-				return false, strings.TrimSuffix("the config server "+st.Address+" has not told its objects yet: "+st.Error, ": ")
+		for _, st := range s.elsewhere() {
+			if st.AsOf.IsZero() {
+				return false, strings.TrimSuffix(st.Address+" has not told its objects yet: "+st.Error, ": ")
 			}
 		}
 		return false, "the files have not been read yet"

@@ -10,6 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
 	"github.com/gatehouse-dev/gatehouse/internal/fleet"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -18,9 +20,7 @@ func (s *Standalone) View() view.View {
 	v := view.Of(s.pipeline)
 	v.Ready, v.Why = s.Ready()
 	v.Waiting = s.Waiting()
-	for _, r := range s.remotes {
-		v.Remotes = append(v.Remotes, r.State())
-	}
+	v.Remotes = s.elsewhere()
 	s.times.Fill(&v, time.Now())
 	for gateway, st := range s.fleet.Snapshot() {
 		p := view.Proxy{
@@ -36,6 +36,17 @@ func (s *Standalone) View() view.View {
 	return v
 }
 
+// elsewhere says how it is with config servers and member clusters.
+func (s *Standalone) elsewhere() (out []source.Remote) {
+	for _, r := range s.remotes {
+		out = append(out, r.State())
+	}
+	if s.members != nil {
+		out = append(out, s.members.States()...)
+	}
+	return out
+}
+
 // Brief returns the current state with no more than a number of routes that are in order, and how many are
 // left out; see view.Brief.
 func (s *Standalone) Brief(routes int) (v view.View, left int) {
@@ -46,7 +57,7 @@ func (s *Standalone) Brief(routes int) (v view.View, left int) {
 func (s *Standalone) Handler() http.Handler {
 	return admin.Admin{
 		Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz,
-		Processes: s.processes, More: append(s.keySets.Collectors(), s.fleet, s.remotes),
+		Processes: s.processes, More: append(s.keySets.Collectors(), s.fleet, remote.Collector(s.elsewhere)),
 	}.Handler()
 }
 

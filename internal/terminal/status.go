@@ -61,9 +61,9 @@ func PrintStatus(w io.Writer, v view.View, wide Wide) {
 	print(remotes(s, v, time.Now()))
 }
 
-// remotes are the config servers, and how old what is in force of them is.
+// remotes are config servers and member clusters, and how old what is in force of them is.
 func remotes(s Style, v view.View, now time.Time) table {
-	t := table{head: []string{"CONFIG SERVER", "OBJECTS", "AGE", "STATE"}}
+	t := table{head: []string{"FROM", "OBJECTS", "AGE", "STATE"}}
 	for _, r := range v.Remotes {
 		state, age := "Current", ""
 		switch {

@@ -176,8 +176,8 @@ func TestPrintRemotes(t *testing.T) {
 	}
 	var out bytes.Buffer
 	PrintStatus(&out, v, false)
-	_, table, _ := strings.Cut(out.String(), "CONFIG SERVER")
-	want := "  OBJECTS  AGE  STATE\na.test:18443   8             Current\nb.test:18443   2        3h   Kept\nc.test:18443   0             Unknown\n"
+	_, table, _ := strings.Cut(out.String(), "FROM")
+	want := "          OBJECTS  AGE  STATE\na.test:18443  8             Current\nb.test:18443  2        3h   Kept\nc.test:18443  0             Unknown\n"
 	if table != want {
 		t.Errorf("it says\n%s\nwant\n%s", table, want)
 	}

@@ -158,14 +158,11 @@ func checkSubjectAltName(san gwv1.SubjectAltName) string {
 	return ""
 }
 
-// servicesToPolicies are the kinds that policies for the way to backends target.
-var servicesToPolicies = map[object.Kind]bool{kind.Service: true, kind.ServiceImport: true}
-
 // backendTLSTargets are the Services that a policy targets, or their ports.
 func backendTLSTargets(o *gwv1.BackendTLSPolicy) []policy.Target {
 	var out []policy.Target
 	for _, t := range o.Spec.TargetRefs {
-		if of := object.KindOf(string(t.Group), string(t.Kind)); servicesToPolicies[of] {
+		if of := object.KindOf(string(t.Group), string(t.Kind)); kind.IsService(of) {
 			out = append(out, policy.Target{
 				Key:     object.Key{Kind: of, Name: name(o.Namespace, string(t.Name))},
 				Section: string(valueOr(t.SectionName, "")),

@@ -109,7 +109,7 @@ func parseInterval(d *gwxv1alpha1.Duration, otherwise time.Duration) (time.Durat
 func backendTrafficTargets(o *gwxv1alpha1.XBackendTrafficPolicy) []policy.Target {
 	var out []policy.Target
 	for _, t := range o.Spec.TargetRefs {
-		if of := object.KindOf(string(t.Group), string(t.Kind)); servicesToPolicies[of] {
+		if of := object.KindOf(string(t.Group), string(t.Kind)); kind.IsService(of) {
 			out = append(out, policy.Target{Key: object.Key{Kind: of, Name: name(o.Namespace, string(t.Name))}})
 		}
 	}

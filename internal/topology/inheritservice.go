@@ -9,18 +9,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// ServicePlace is a Service to which rules of a route on a listener send requests.
+// ServicePlace is a Service, or a ServiceImport, to which rules of a route on a listener send requests.
 type ServicePlace struct {
 	AttachmentKey
 	Rule    string // empty for the rules without a name
-	Service object.Name
+	Service object.Key
 }
 
 // onServices declares what policies say together at the end of the paths to Services with policies of their own.
 func onServices[P any, R policy.Asks[R]](g *Graph, in *Inherited[R], name string, a *policy.Attachments[P, policy.Rules[R]]) {
 	in.Services = flow.Map(name+"-of-services", a.Targets(),
 		func(c *flow.Ctx, key object.Key, _ struct{}, emit func(ServicePlace, *policy.Effective[R])) {
-			if key.Kind != kind.Service {
+			if !kind.IsService(key.Kind) {
 				return
 			}
 			own := a.On(c, key)
@@ -41,7 +41,7 @@ func onServices[P any, R policy.Asks[R]](g *Graph, in *Inherited[R], name string
 							if rule != "" {
 								to = to.on(ofRoute, of, rule)
 							}
-							emit(ServicePlace{at.Key, rule, key.Name}, policy.Combine(to.on(own, key, "")))
+							emit(ServicePlace{at.Key, rule, key}, policy.Combine(to.on(own, key, "")))
 						}
 					}
 				}
@@ -50,7 +50,7 @@ func onServices[P any, R policy.Asks[R]](g *Graph, in *Inherited[R], name string
 	in.Outcomes.Also(flow.Map(name+"-outcomes-on-services", in.Services,
 		func(_ *flow.Ctx, k ServicePlace, e *policy.Effective[R], emit func(PlaceKey, policy.Outcome)) {
 			for _, o := range e.Outcomes() {
-				if o.Target.Kind == kind.Service { // the others have their places
+				if kind.IsService(o.Target.Kind) { // the others have their places
 					emit(PlaceKey{o.Policy, k.Listener, k.Route, k.Rule, o.Target}, o)
 				}
 			}

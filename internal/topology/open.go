@@ -42,8 +42,8 @@ func (g *Graph) InForce(c *flow.Ctx, r *Route) (kinds []object.Kind) {
 	has(kind.RateLimitPolicy, func(at AttachmentKey, rule string) bool { return anyRule(g.RateLimits.On(c, at, rule)) })
 	has(kind.TrafficPolicy, func(at AttachmentKey, rule string) bool {
 		return anyRule(g.Traffic.On(c, at, rule)) || slices.ContainsFunc(r.PolicyTargets, func(to object.Key) bool {
-			e, _ := flow.Get(c, g.Traffic.Services, ServicePlace{at, rule, to.Name})
-			return to.Kind == kind.Service && anyRule(e)
+			e, _ := flow.Get(c, g.Traffic.Services, ServicePlace{at, rule, to})
+			return anyRule(e)
 		})
 	})
 	return kinds

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -21,9 +22,15 @@ func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.Endpoint
 	name, transport := b.PortName, transportOf(b.Protocol)
 	var ready, draining []ir.Endpoint
 	for _, s := range from {
+		var in ir.ClusterShare
+		if clusters := b.Settings.Clusters; !clusters.IsZero() {
+			if in = clusters.Of(s.Labels[mcsv1beta1.LabelSourceCluster]); in.Weight == 0 {
+				continue
+			}
+		}
 		for i := range s.Ports {
 			if port, ok := portOf(&s.Ports[i], name, transport); ok {
-				ready, draining = gather(s, port, ready, draining)
+				ready, draining = gather(s, ir.Endpoint{Port: port, Cluster: in}, ready, draining)
 			}
 		}
 	}
@@ -69,7 +76,8 @@ func portOf(p *discoveryv1.EndpointPort, name string, transport corev1.Protocol)
 	return uint16(*p.Port), true
 }
 
-func gather(s *discoveryv1.EndpointSlice, port uint16, ready, draining []ir.Endpoint) (nextReady, nextDraining []ir.Endpoint) {
+// gather adds the endpoints of a slice, which are like one but for their addresses.
+func gather(s *discoveryv1.EndpointSlice, like ir.Endpoint, ready, draining []ir.Endpoint) (nextReady, nextDraining []ir.Endpoint) {
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
 		// A condition that nobody has set counts as ready, and serving as ready.
@@ -79,7 +87,8 @@ func gather(s *discoveryv1.EndpointSlice, port uint16, ready, draining []ir.Endp
 			continue
 		}
 		for _, address := range e.Addresses {
-			ep := ir.Endpoint{Address: normal(address), Port: port, Draining: isDraining}
+			ep := like
+			ep.Address, ep.Draining = normal(address), isDraining
 			if isReady {
 				ready = append(ready, ep)
 			} else {
@@ -110,7 +119,7 @@ func normal(address string) string {
 // distinct sorts endpoints and drops repetitions.
 func distinct(list []ir.Endpoint) []ir.Endpoint {
 	slices.SortFunc(list, func(a, b ir.Endpoint) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Cluster.Name, b.Cluster.Name))
 	})
 	return slices.Compact(list)
 }

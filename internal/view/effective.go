@@ -124,8 +124,8 @@ func effectiveOf[P any, R topology.Asks[R]](
 			return k.Route == a.of && (a.section == "" || k.Rule == a.section)
 		})...)
 	}
-	if a.of.Kind == kind.Service {
-		return e.onServices(func(k topology.ServicePlace) bool { return k.Service == a.of.Name })
+	if kind.IsService(a.of.Kind) {
+		return e.onServices(func(k topology.ServicePlace) bool { return k.Service == a.of })
 	}
 	return e.ofListeners(a.of, a.section)
 }
@@ -171,7 +171,9 @@ func (e effective[R]) onServices(told func(topology.ServicePlace) bool) (out []E
 			continue
 		}
 		path := e.path(k.Listener, k.Route.String(), k.Rule, in)
-		path.Service = k.Service.String()
+		if path.Service = k.Service.Name.String(); k.Service.Kind != kind.Service {
+			path.Service = k.Service.String()
+		}
 		path.Rules = slices.DeleteFunc(path.Rules, func(r EffectiveRule) bool { return !strings.HasPrefix(r.Name, "backend.") })
 		e.own[path.place()] = true
 		out = append(out, path)

@@ -175,9 +175,9 @@ func served(t testing.TB, ctx context.Context, c client.Client, crd *apiextensio
 		return false
 	}
 	// The server's handlers learn of it a moment later.
-	for _, version := range crd.Spec.Versions {
+	for _, version := range live.Spec.Versions {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.ListKind})
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: live.Spec.Group, Version: version.Name, Kind: live.Spec.Names.ListKind})
 		if version.Served && c.List(ctx, list, client.Limit(1)) != nil {
 			return false
 		}

@@ -368,3 +368,40 @@ endpoints: [{addresses: [127.0.0.1]}]
 	s.write(t, "farm.yaml", farm("None"))
 	answers("endpoint")
 }
+
+// testBackendClusters has a Service of three clusters, of which one has no name.
+func testBackendClusters(t *testing.T, s *site) {
+	manifest := fmt.Sprintf("---\napiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: farm, namespace: %s}\nspec: {type: ClusterSetIP, ports: [{name: http, port: 8080}]}\n", siteNamespace)
+	for _, name := range []string{"east", "west", ""} {
+		manifest += fmt.Sprintf(`---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: farm-x%[1]s, namespace: %[2]s, labels: {multicluster.kubernetes.io/service-name: farm, multicluster.kubernetes.io/source-cluster: "%[1]s"}}
+addressType: IPv4
+ports: [{name: http, port: %[3]d}]
+endpoints: [{addresses: [127.0.0.1]}]
+`, name, siteNamespace, serve(t, says("from "+name)))
+	}
+	s.write(t, "farm.yaml", manifest+siteRules("farm", "farm.example",
+		"- backendRefs: [{group: multicluster.x-k8s.io, kind: ServiceImport, name: farm, port: 8080}]"))
+	s.mixed(t, "with nothing said", "200 from west")
+	s.set(t, "traffic.yaml", onGateway, "backend: {clusters: {order: [{name: west}]}}")
+	s.onlyOne(t, "the one that is named", "200 from west")
+	s.set(t, "traffic.yaml", onGateway, "backend: {clusters: {order: [{name: west, weight: 0}, {name: east, priority: 3}]}}")
+	s.onlyOne(t, "the only one above those without a name", "200 from east")
+	s.set(t, "traffic.yaml", onGateway, "backend: {clusters: {order: [{name: west, weight: 0}, {name: east, weight: 0}]}}")
+	s.onlyOne(t, "the only one that is left", "200 from ")
+	s.set(t, "traffic.yaml", onGateway, "backend: {clusters: {order: [{name: west, weight: 1}, {name: east, weight: 9}]}}")
+	eventually(t, siteTimeout, func() error {
+		n := map[string]int{}
+		for _, got := range s.bodies(t, 200) {
+			n[got]++
+		}
+		if west, east := n["200 from west"], n["200 from east"]; west == 0 || west+east != 200 || west > 60 {
+			return fmt.Errorf("%v, want one in ten from west, and the others from east", n)
+		}
+		return nil
+	})
+	s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: X-User}}}, clusters: {order: [{name: west}, {name: east, priority: 1}]}}")
+	s.onlyOne(t, "with a hash", "200 from west")
+}

@@ -24,6 +24,7 @@ func trafficPolicy(name, target, spec string) string {
 // trafficTests protect each setting of TrafficPolicies with the real Envoy.
 var trafficTests = map[string]func(*testing.T, *site){
 	"backend.circuitBreaker":           testCircuitBreaker,
+	"backend.clusters":                 testBackendClusters,
 	"backend.connectTimeout":           testConnectTimeout,
 	"backend.connections":              testConnections,
 	"backend.healthCheck":              testHealthCheck,

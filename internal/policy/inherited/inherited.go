@@ -79,9 +79,9 @@ func (r *Reader) When(text string) {
 var inheritedTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
 
 // mayTarget reports whether a policy of a kind may name objects of another one. What it says of backends may
-// be for a Service.
+// be for a Service, or a ServiceImport.
 func mayTarget(of, on object.Kind) bool {
-	return inheritedTargetKinds[on] || of == kind.TrafficPolicy && on == kind.Service
+	return inheritedTargetKinds[on] || of == kind.TrafficPolicy && kind.IsService(on)
 }
 
 // MaxSelected is how many objects a policy may select by labels, which none of its references
@@ -100,7 +100,7 @@ func Reach(
 			problems = append(problems, condition.InheritedTargetKind(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i), schema.GroupKind{Group: string(t.Group), Kind: string(t.Kind)}.String()))
 			continue
 		}
-		if on == kind.Service && t.SectionName != nil {
+		if kind.IsService(on) && t.SectionName != nil {
 			problems = append(problems, condition.WholeServiceTarget(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i)))
 			continue
 		}

@@ -2,7 +2,9 @@ package traffic
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -52,6 +54,33 @@ func (r *reader) routingType(in *v1alpha1.RoutingType, out *ir.Traffic) {
 	if *in != v1alpha1.RoutingService && *in != v1alpha1.RoutingEndpoint {
 		r.Problem("", "is %q; write Endpoint or Service", *in)
 	}
+}
+
+func (r *reader) clusters(in *v1alpha1.BackendClusters, out *ir.Traffic) {
+	if in.Equal {
+		if out.Clusters = new(ir.Clusters); len(in.Order) > 0 {
+			r.Problem(".equal", "is true, and has all clusters be alike; leave out either it or order")
+		}
+		return
+	}
+	if len(in.Order) == 0 || len(in.Order) > ir.MaxClusters {
+		r.Problem(".order", "has %d clusters; name 1 to %d", len(in.Order), ir.MaxClusters)
+		return
+	}
+	var shares []ir.ClusterShare
+	for i, c := range in.Order {
+		field := fmt.Sprintf(".order[%d]", i)
+		if c.Name == "" || slices.ContainsFunc(shares, func(s ir.ClusterShare) bool { return s.Name == c.Name }) {
+			r.Problem(field+".name", "is %q; name each cluster once", c.Name)
+			continue
+		}
+		shares = append(shares, ir.ClusterShare{
+			Name:     c.Name,
+			Weight:   r.number(field+".weight", c.Weight, 1, 0, 1_000_000),
+			Priority: r.number(field+".priority", c.Priority, 0, 0, ir.MaxClusters-1),
+		})
+	}
+	out.Clusters = new(ir.ClustersOf(shares))
 }
 
 func (r *reader) connections(in *v1alpha1.BackendConnections, out *ir.Traffic) {

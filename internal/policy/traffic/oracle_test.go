@@ -21,6 +21,7 @@ import (
 // samples are what policies may say of each setting: two things that can be done, and a mistake.
 var samples = map[string][3]string{
 	"backend.circuitBreaker":           {"{maxRequests: 1}", "{maxConnections: 2}", "{}"},
+	"backend.clusters":                 {"{order: [{name: east}, {name: west, priority: 1}]}", "{equal: true}", "{order: [{name: east}, {name: east}]}"},
 	"backend.connectTimeout":           {"1s", "2s", "'1'"},
 	"backend.connections":              {"{maxRequests: 1}", "{idleTimeout: 2s}", "{}"},
 	"backend.healthCheck":              {"{type: TCP}", "{disabled: true}", "{type: Moon}"},

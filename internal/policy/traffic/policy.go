@@ -56,7 +56,7 @@ func Read(name object.Name, o *v1alpha1.TrafficPolicy, find policy.Finder, confi
 	p.Strategy = strategy
 	rules := []policy.Rule[Setting]{}
 	said := false
-	r.ofService = slices.ContainsFunc(p.Targets, func(t policy.Target) bool { return t.Kind == kind.Service })
+	r.ofService = slices.ContainsFunc(p.Targets, func(t policy.Target) bool { return kind.IsService(t.Kind) })
 	for i := range settings {
 		s := &settings[i]
 		if s.said(says) == nil {

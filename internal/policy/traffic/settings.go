@@ -12,6 +12,7 @@ import (
 // settings are all that a policy can say, sorted by name.
 var settings = []setting{
 	row("backend.circuitBreaker", func(s *v1alpha1.TrafficSettings) *v1alpha1.CircuitBreaker { return s.Backend.CircuitBreaker }, (*reader).circuitBreaker),
+	row("backend.clusters", func(s *v1alpha1.TrafficSettings) *v1alpha1.BackendClusters { return s.Backend.Clusters }, (*reader).clusters),
 	row("backend.connectTimeout", func(s *v1alpha1.TrafficSettings) *gwv1.Duration { return s.Backend.ConnectTimeout }, (*reader).connectTimeout),
 	row("backend.connections", func(s *v1alpha1.TrafficSettings) *v1alpha1.BackendConnections { return s.Backend.Connections }, (*reader).connections),
 	row("backend.healthCheck", func(s *v1alpha1.TrafficSettings) *v1alpha1.HealthCheck { return s.Backend.HealthCheck }, (*reader).healthCheck),

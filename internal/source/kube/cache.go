@@ -115,7 +115,7 @@ func stripSlice(o client.Object) {
 		return
 	}
 	var service map[string]string
-	for _, label := range []string{discoveryv1.LabelServiceName, mcsv1beta1.LabelServiceName} {
+	for _, label := range []string{discoveryv1.LabelServiceName, mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster} {
 		if name := s.Labels[label]; name != "" && service == nil {
 			service = map[string]string{label: name}
 		} else if name != "" {
