@@ -25,6 +25,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/configserver"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/listen"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
@@ -45,6 +47,9 @@ type serveConfigFlags struct {
 	insecure     bool
 	namespaces   []string
 	secrets      bool
+	clients      string
+	statuses     bool
+	controller   string
 	stateDir     string
 	experimental bool
 	lenient      bool
@@ -67,7 +72,11 @@ It is served with TLS (--tls-cert, --tls-key) to clients that show a token of
 address only, and without either of them to everybody there; --insecure lifts both.
 
 Clients see everything but Secrets, which --secrets adds. --namespaces restricts them to
-some namespaces, and to what is in none, such as GatewayClasses.`,
+some namespaces, and to what is in none, such as GatewayClasses. --clients says so for each
+client by itself.
+
+With --cluster --statuses the statuses that clients tell of objects are written where the
+objects are.`,
 		Example: `  gatehouse serve-config manifests/ --tls-cert tls.crt --tls-key tls.key --token-file tokens
   gatehouse serve-config manifests/ --listen 127.0.0.1:18443
   gatehouse serve-config --cluster --namespaces edge --secrets --tls-cert tls.crt --tls-key tls.key --client-ca edge.crt
@@ -95,12 +104,18 @@ some namespaces, and to what is in none, such as GatewayClasses.`,
 	fl.BoolVar(&f.insecure, "insecure", false, "serve without TLS, or everybody, on addresses that are not loopback too")
 	fl.StringSliceVar(&f.namespaces, "namespaces", nil, "publish the objects of these namespaces only")
 	fl.BoolVar(&f.secrets, "secrets", false, "publish Secrets too")
+	fl.BoolVar(&f.statuses, "statuses", false, "write what clients say has become of objects into the statuses of --cluster; for one installation of clients")
+	fl.StringVar(&f.controller, "controller-name", pipeline.ControllerName, "controllerName of the clients that say what has become of objects")
+	fl.StringVar(&f.clients, "clients", "", "file of the clients, each with rights of its own, in the place of --token-file, --namespaces, --secrets and --statuses")
 	fl.StringVar(&f.stateDir, "state-dir", "", "private directory for last valid versions (default: one for these paths)")
 	fl.BoolVar(&f.experimental, "experimental", false, "read the experimental channel of the Gateway API")
 	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	fl.StringVar(&f.health, "health", "", "address for /healthz, /readyz and /metrics; empty for none")
 	f.logs.define(cmd)
-	for _, name := range []string{"tls-cert", "tls-key", "client-ca", "token-file"} {
+	for _, name := range []string{"token-file", "namespaces", "secrets", "statuses"} {
+		cmd.MarkFlagsMutuallyExclusive("clients", name)
+	}
+	for _, name := range []string{"tls-cert", "tls-key", "client-ca", "token-file", "clients"} {
 		_ = cmd.MarkFlagFilename(name)
 	}
 	_ = cmd.MarkFlagDirname("state-dir")
@@ -130,19 +145,21 @@ func (f *serveConfigFlags) check() error {
 	if !f.cluster && f.kubeconfig+f.context != "" {
 		return usageError{errors.New("--kubeconfig and --context choose a cluster: add --cluster to publish its objects")}
 	}
-	encrypted, known := f.cert != "", f.clientCA != "" || f.tokenFile != ""
+	encrypted, known := f.cert != "", f.clientCA != "" || f.tokenFile != "" || f.clients != ""
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return usageError{errors.New("--tls-cert and --tls-key go together: name both")}
 	case f.clientCA != "" && !encrypted:
 		return usageError{errors.New("--client-ca: clients show certificates with TLS only; name the server's with --tls-cert and --tls-key")}
-	case f.secrets && !known && !f.insecure:
-		return usageError{errors.New("--secrets: say who may connect with --token-file or --client-ca, or say --insecure")}
+	case f.statuses && !f.cluster:
+		return usageError{errors.New("--statuses: objects of files have no status; it goes with --cluster")}
+	case (f.secrets || f.statuses) && !known && !f.insecure:
+		return usageError{errors.New("--secrets and --statuses: say who may connect with --token-file, --client-ca or --clients, or say --insecure")}
 	case f.insecure || remote.Loopback(host):
 	case !encrypted:
 		return usageError{fmt.Errorf("--listen: %q is not a loopback address: name a certificate with --tls-cert and --tls-key, or say --insecure", f.listen)}
 	case !known:
-		return usageError{fmt.Errorf("--listen: %q is not a loopback address: say who may connect with --token-file or --client-ca, or say --insecure", f.listen)}
+		return usageError{fmt.Errorf("--listen: %q is not a loopback address: say who may connect with --token-file, --client-ca or --clients, or say --insecure", f.listen)}
 	}
 	return nil
 }
@@ -150,8 +167,9 @@ func (f *serveConfigFlags) check() error {
 // access says who may connect.
 func (f *serveConfigFlags) access() configserver.Access {
 	return configserver.Access{
-		Anybody: f.clientCA == "" && f.tokenFile == "", TokenFile: f.tokenFile, Certificate: f.clientCA != "",
-		Rights: configserver.Rights{Namespaces: f.namespaces, Secrets: f.secrets},
+		Anybody: f.clientCA == "" && f.tokenFile == "" && f.clients == "", TokenFile: f.tokenFile, Certificate: f.clientCA != "",
+		Rights:      configserver.Rights{Namespaces: f.namespaces, Secrets: f.secrets, Statuses: f.statuses},
+		ClientsFile: f.clients,
 	}
 }
 
@@ -178,7 +196,7 @@ func (f *serveConfigFlags) credentials() (credentials.TransportCredentials, erro
 		if !c.ClientCAs.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("authorities of clients: %s has no certificate in PEM", f.clientCA)
 		}
-		if f.tokenFile != "" {
+		if f.tokenFile != "" || f.clients != "" {
 			c.ClientAuth = tls.VerifyClientCertIfGiven
 		}
 		return c, nil
@@ -198,10 +216,8 @@ func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error 
 		return err
 	}
 	access := f.access()
-	if access.TokenFile != "" {
-		if err := access.CheckTokens(); err != nil {
-			return fmt.Errorf("--token-file: %w", err)
-		}
+	if err := access.Check(); err != nil {
+		return err
 	}
 	log := f.logs.logger()
 	from, err := f.published(ctx, log, paths)
@@ -218,7 +234,7 @@ func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error 
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer lis.Close()
-	server := configserver.New(configserver.Options{Kinds: from.kinds, Experimental: from.experimental, Access: access, Log: log})
+	server := configserver.New(configserver.Options{Kinds: from.kinds, Experimental: from.experimental, Access: access, Statuses: from.setStatus, Log: log})
 	loaded := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
 	if f.health != "" {
@@ -263,6 +279,7 @@ type published struct {
 	experimental bool
 	run          func(context.Context, func(source.Batch)) error
 	release      func()
+	setStatus    func(object.Key, any) // nil where objects have no status
 }
 
 func (f *serveConfigFlags) published(ctx context.Context, log *slog.Logger, paths []string) (published, error) {
@@ -272,11 +289,20 @@ func (f *serveConfigFlags) published(ctx context.Context, log *slog.Logger, path
 		if err != nil {
 			return published{}, err
 		}
-		p, err := cluster.NewPublished(ctx, cluster.PublishedOptions{REST: rest, Namespaces: f.namespaces, Secrets: f.secrets, Log: log})
+		secrets, statuses := f.access().Wants()
+		o := cluster.PublishedOptions{REST: rest, Namespaces: f.namespaces, Secrets: secrets, Log: log}
+		if statuses {
+			o.ControllerName = f.controller
+		}
+		p, err := cluster.NewPublished(ctx, o)
 		if err != nil {
 			return published{}, err
 		}
-		return published{p.Kinds, p.Experimental, p.Run, func() {}}, nil
+		from := published{kinds: p.Kinds, experimental: p.Experimental, run: p.Run, release: func() {}}
+		if o.ControllerName != "" {
+			from.setStatus = p.SetStatus
+		}
+		return from, nil
 	}
 	return f.publishedFiles(log, paths)
 }
@@ -304,7 +330,7 @@ func (f *serveConfigFlags) publishedFiles(log *slog.Logger, paths []string) (_ p
 		release()
 		return published{}, err
 	}
-	return published{kind.WithIngresses, f.experimental, files.Run, release}, nil
+	return published{kinds: kind.WithIngresses, experimental: f.experimental, run: files.Run, release: release}, nil
 }
 
 // configClients bounds the connections of clients. Each has one; those behind one address are many.

@@ -207,7 +207,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: c.sourceNames(),
 		Derive: derive, Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
-		Late: lateBy, Observers: []loop.Observer{c.proxies, c},
+		Late: lateBy, Observers: []loop.Observer{c.proxies, c, c.reports()},
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")

@@ -3,7 +3,6 @@ package cluster
 import (
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/members"
 )
 
@@ -35,17 +34,4 @@ func (c *Cluster) openMembers() error {
 		}
 	}
 	return nil
-}
-
-// elsewhere says how it is with config servers and member clusters.
-func (c *Cluster) elsewhere() (out []source.Remote) {
-	for _, r := range c.remotes {
-		if r != nil {
-			out = append(out, r.State())
-		}
-	}
-	if c.members != nil {
-		out = append(out, c.members.States()...)
-	}
-	return out
 }

@@ -13,10 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
 )
 
 // PublishedOptions say what of a cluster a config server publishes.
@@ -24,7 +27,10 @@ type PublishedOptions struct {
 	REST       *rest.Config
 	Namespaces []string // none means all
 	Secrets    bool
-	Log        *slog.Logger
+	// ControllerName, if not empty, is that of clients that say what has become of objects: it is written into their
+	// statuses.
+	ControllerName string
+	Log            *slog.Logger
 }
 
 // Published reads what of a cluster a config server publishes.
@@ -33,6 +39,7 @@ type Published struct {
 	Kinds  *kind.Table
 	cache  cache.Cache
 	source *kube.Source
+	writer *writer.Writer // nil without a ControllerName
 	// Experimental says that the cluster has the experimental channel of the Gateway API.
 	Experimental bool
 }
@@ -59,10 +66,26 @@ func NewPublished(ctx context.Context, o PublishedOptions) (*Published, error) {
 	if p.cache, err = cache.New(o.REST, options); err != nil {
 		return nil, fmt.Errorf("watch the API server: %w", err)
 	}
-	p.source, err = kube.New(kube.Options{
+	from := kube.Options{
 		Cache: p.cache, Client: direct, Kinds: p.Kinds, Namespaces: o.Namespaces, Experimental: p.Experimental, Log: o.Log,
-	})
+	}
+	if o.ControllerName != "" {
+		p.writer = writer.New(writer.Options{
+			Client: direct, Live: func(k object.Key) client.Object { return p.source.Live(k) }, Kinds: p.Kinds,
+			ControllerName: o.ControllerName, FieldOwner: statusManager(o.ControllerName), Log: o.Log,
+		})
+		from.Changed = p.writer.Changed
+	}
+	p.source, err = kube.New(from)
 	return p, err
+}
+
+// SetStatus says what has become of an object, as clients of a ControllerName say it; nil that there is nothing to say.
+func (p *Published) SetStatus(k object.Key, status any) {
+	if s := p.Kinds.StatusOf(k.Kind); s != nil && status != nil {
+		status = s.Own(status, gwv1.GatewayController(p.opts.ControllerName))
+	}
+	p.writer.Set(k, status)
 }
 
 // publishedKinds are those that clients may read. Contents are read all: nobody here knows which of them are
@@ -88,6 +111,9 @@ func (p *Published) Run(ctx context.Context, apply func(source.Batch)) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	group.Go(func() error { return p.cache.Start(ctx) })
+	if p.writer != nil {
+		group.Go(func() error { return p.writer.Run(ctx) })
+	}
 	begun := false
 	group.Go(func() error {
 		err := p.source.Run(ctx, func(b source.Batch) {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -25,6 +24,14 @@ type Rights struct {
 	Namespaces []string
 	// Secrets lets it see Secrets.
 	Secrets bool
+	// Statuses lets it say what has become of objects that it sees. Where it sees those of some namespaces only, it says
+	// nothing of what is in none.
+	Statuses bool
+}
+
+// tells reports whether a client says what has become of an object.
+func (r Rights) tells(k object.Kind, n object.Name) bool {
+	return r.Statuses && r.sees(k, n) && (n.Namespace != "" || r.Namespaces == nil)
 }
 
 func (r Rights) sees(k object.Kind, n object.Name) bool {
@@ -48,27 +55,31 @@ type Access struct {
 	Certificate bool
 	// Rights are those of whoever is let in by these.
 	Rights Rights
+	// ClientsFile, if there is one, says alone who is let in: its clients, each with rights of its own.
+	ClientsFile string
 }
 
-// maxTokens bounds the file of tokens, in bytes.
+// maxTokens bounds the files of tokens and of clients, in bytes.
 const maxTokens = 1 << 20
 
-// CheckTokens reports what is wrong with the file of tokens.
-func (a Access) CheckTokens() error {
-	_, err := a.tokens()
-	return err
+// Check reports what is wrong with the files of tokens and of clients.
+func (a Access) Check() error {
+	if a.ClientsFile != "" {
+		if _, err := a.clients(); err != nil {
+			return fmt.Errorf("%s: %w", a.ClientsFile, err)
+		}
+	}
+	if a.TokenFile != "" {
+		if _, err := a.tokens(); err != nil {
+			return fmt.Errorf("%s: %w", a.TokenFile, err)
+		}
+	}
+	return nil
 }
 
 // tokens are the hashes of those that let in. The file is read each time, so that one that is replaced holds at once.
 func (a Access) tokens() (sums [][sha256.Size]byte, err error) {
-	info, err := os.Stat(a.TokenFile)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxTokens {
-		return nil, fmt.Errorf("%s has more than %d bytes", a.TokenFile, maxTokens)
-	}
-	text, err := os.ReadFile(a.TokenFile)
+	text, err := readBounded(a.TokenFile)
 	if err != nil {
 		return nil, err
 	}
@@ -78,34 +89,44 @@ func (a Access) tokens() (sums [][sha256.Size]byte, err error) {
 		}
 	}
 	if len(sums) == 0 {
-		return nil, fmt.Errorf("%s has no token: write one into it, a line each", a.TokenFile)
+		return nil, errors.New("it has no token: write one into it, a line each")
 	}
 	return sums, nil
 }
 
 // admit says who a client is and what it may see. The certificate has been verified.
-func (a Access) admit(certificate *x509.Certificate, token string) (name string, r Rights, err error) {
+func (a Access) admit(certificate *x509.Certificate, token string) (Client, error) {
+	if a.ClientsFile != "" {
+		c, known, err := a.known(certificate, token)
+		switch {
+		case err != nil:
+			return Client{}, status.Error(codes.Unavailable, "the config server can't read its clients")
+		case !known:
+			return Client{}, status.Error(codes.Unauthenticated, "this is none of the config server's clients: show a token or a certificate of one")
+		}
+		return c, nil
+	}
 	if token != "" && a.TokenFile != "" {
 		sums, err := a.tokens()
 		if err != nil {
-			return "", Rights{}, status.Error(codes.Unavailable, "the config server can't read its tokens")
+			return Client{}, status.Error(codes.Unavailable, "the config server can't read its tokens")
 		}
 		sum, known := sha256.Sum256([]byte(token)), 0
 		for _, of := range sums {
 			known |= subtle.ConstantTimeCompare(of[:], sum[:])
 		}
 		if known == 0 {
-			return "", Rights{}, status.Error(codes.Unauthenticated, "the token is not one of the config server's")
+			return Client{}, status.Error(codes.Unauthenticated, "the token is not one of the config server's")
 		}
-		return "token " + hex.EncodeToString(sum[:4]), a.Rights, nil
+		return Client{"token " + hex.EncodeToString(sum[:4]), a.Rights}, nil
 	}
 	if certificate != nil && a.Certificate {
-		return nameOf(certificate), a.Rights, nil
+		return Client{nameOf(certificate), a.Rights}, nil
 	}
 	if a.Anybody {
-		return "anybody", a.Rights, nil
+		return Client{"anybody", a.Rights}, nil
 	}
-	return "", Rights{}, status.Error(codes.Unauthenticated, a.lacking().Error())
+	return Client{}, status.Error(codes.Unauthenticated, a.lacking().Error())
 }
 
 // lacking says what a client is to show.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/remote/wire"
 )
@@ -32,7 +33,10 @@ type Options struct {
 	// Experimental publishes the kinds of the experimental channel too.
 	Experimental bool
 	Access       Access
-	Log          *slog.Logger
+	// Statuses, if not nil, gets what clients say that has become of objects; a nil status that there is nothing to say any
+	// more. It must not block.
+	Statuses func(k object.Key, status any)
+	Log      *slog.Logger
 }
 
 // Server publishes objects.
@@ -83,6 +87,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, creds credentials.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: time.Minute}),
 	)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, s)
+	server.RegisterService(s.statusService(), s)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -109,20 +114,23 @@ func (s *Server) StreamAggregatedResources(grpc.BidiStreamingServer[discoveryv3.
 // DeltaAggregatedResources is one client's session.
 func (s *Server) DeltaAggregatedResources(stream stream) error {
 	from, certificate := peerOf(stream.Context())
-	name, rights, err := s.opts.Access.admit(certificate, tokenOf(stream.Context()))
+	who, err := s.opts.Access.admit(certificate, tokenOf(stream.Context()))
 	if err != nil {
 		s.metrics.denied.Inc()
 		s.opts.Log.Warn("a client is refused", "address", from, "error", status.Convert(err).Message())
 		return err
 	}
-	log := s.opts.Log.With("client", name, "address", from)
+	log := s.opts.Log.With("client", who.Name, "address", from)
 	log.Info("a client is connected")
 	err = s.converse(stream, &session{
 		admitted: func() error {
-			_, _, err := s.opts.Access.admit(certificate, tokenOf(stream.Context()))
+			now, err := s.opts.Access.admit(certificate, tokenOf(stream.Context()))
+			if err == nil && !now.Equal(who) {
+				err = status.Error(codes.Unavailable, "the client's rights are others now")
+			}
 			return err
 		},
-		rights: rights, log: log, types: map[string]*subscription{}, wake: make(chan struct{}, 1),
+		rights: who.Rights, log: log, types: map[string]*subscription{}, wake: make(chan struct{}, 1),
 	})
 	log.Info("a client has gone", "error", err)
 	return err

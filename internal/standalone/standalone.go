@@ -82,10 +82,12 @@ type Standalone struct {
 	keySets  *fetch.Fetcher
 	inputs   []input
 	remotes  []*remote.Source
-	members  *members.Source // nil for none
-	times    *view.Transitions
-	troubled *view.Troubled
-	changes  []view.StateChange
+	// reporters are those of them, by their index among the inputs.
+	reporters map[int]loop.Reporter
+	members   *members.Source // nil for none
+	times     *view.Transitions
+	troubled  *view.Troubled
+	changes   []view.StateChange
 
 	usualGC     int
 	release     *time.Timer // gives memory back that the first load has used; nil before its end
@@ -129,7 +131,7 @@ func New(opts Options) (*Standalone, error) {
 	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{
 		opts: opts, kinds: kinds, pipeline: pipeline.New(options),
-		times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
+		reporters: map[int]loop.Reporter{}, times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
 	}
 	names, err := s.open()
 	if err != nil {
@@ -156,7 +158,7 @@ func New(opts Options) (*Standalone, error) {
 	})
 	s.loop = loop.New(loop.Options{
 		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: names, Derive: derive, KeySets: s.keySets,
-		Observers: []loop.Observer{s, s.fleet},
+		Observers: []loop.Observer{s, s.fleet, &loop.Reports{Loop: func() *loop.Loop { return s.loop }, To: s.reporters}},
 	})
 	return s, nil
 }
@@ -184,6 +186,7 @@ func (s *Standalone) open() (names []string, err error) {
 		}
 		s.inputs, names = append(s.inputs, r.Run), append(names, r.Name())
 		s.remotes = append(s.remotes, r)
+		s.reporters[len(s.inputs)-1] = r
 	}
 	if len(o.Clusters) > 0 {
 		if s.members, err = members.New(members.Options{Clusters: o.Clusters, Patience: membersPatience, Log: o.Log}); err != nil {

@@ -30,9 +30,11 @@ type configServer struct {
 	dir, base string
 	address   string
 	args      []string
-	cmd       *exec.Cmd
-	log       *output.Buffer
-	finished  <-chan struct{}
+	// fromCluster says that args say what is published.
+	fromCluster bool
+	cmd         *exec.Cmd
+	log         *output.Buffer
+	finished    <-chan struct{}
 }
 
 // newConfigServer prepares a config server with the manifests of a site.
@@ -75,7 +77,11 @@ func (c *configServer) file(t *testing.T, name string, content []byte) string {
 
 func (c *configServer) start(t *testing.T) {
 	t.Helper()
-	args := append([]string{"serve-config", c.dir, "--listen", c.address, "--state-dir", filepath.Join(c.base, "s")}, c.args...)
+	args := []string{"serve-config", "--listen", c.address}
+	if !c.fromCluster {
+		args = append(args, c.dir, "--state-dir", filepath.Join(c.base, "s"))
+	}
+	args = append(args, c.args...)
 	c.cmd = exec.Command(c.gatehouse, args...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	var err error

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -86,6 +87,10 @@ func (s *Source) subscribe(outer context.Context, apply func(source.Batch)) (who
 	if err := c.begin(); err != nil {
 		return false, c.cause(err)
 	}
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer cancel()
+	tell := sync.OnceFunc(func() { telling.Go(func() { s.report(ctx, conn) }) })
 	for {
 		response, err := opened.Recv()
 		if err == nil {
@@ -94,6 +99,7 @@ func (s *Source) subscribe(outer context.Context, apply func(source.Batch)) (who
 		}
 		if c.whole {
 			watchdog.Stop()
+			tell()
 		}
 		if err != nil && outer.Err() == nil && ctx.Err() != nil {
 			err = fmt.Errorf("it has been silent for %s, and owes a state; not answered are %d types", silence, len(c.awaited))

@@ -50,6 +50,7 @@ type Source struct {
 	kept      *keeper // nil if nothing outlives the process
 
 	entries map[object.Key]*entry
+	reports *reports
 	// plain says that the server can't read what is compressed.
 	plain bool
 
@@ -77,7 +78,7 @@ func New(o Options) (*Source, error) {
 	}
 	s := &Source{
 		opts: o, log: o.Log.With("remote", o.Address), types: wire.TypesOf(o.Kinds, o.Experimental), urls: map[object.Kind]string{},
-		entries: map[object.Key]*entry{}, state: source.Remote{Address: o.Address},
+		entries: map[object.Key]*entry{}, reports: newReports(), state: source.Remote{Address: o.Address},
 	}
 	for url, d := range s.types {
 		s.urls[d.Kind] = url
