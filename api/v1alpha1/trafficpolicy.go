@@ -454,7 +454,8 @@ type ErrorPages struct {
 
 // ErrorPage is the body of answers of some statuses.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.body) != has(self.configMapRef)",message="a page has body or configMapRef, one of the two"
+// +kubebuilder:validation:XValidation:rule="(has(self.body) ? 1 : 0) + (has(self.configMapRef) ? 1 : 0) + (has(self.backendRef) ? 1 : 0) == 1",message="a page has body, configMapRef or backendRef, one of the three"
+// +kubebuilder:validation:XValidation:rule="!has(self.backendRef) || !(has(self.contentType) || has(self.from))",message="contentType and from don't go with backendRef"
 type ErrorPage struct {
 	// Statuses are the answers whose body it is: single ones, such as 404, 4xx or 5xx. 401 and 407 stay as they are, since browsers ask for
 	// a password by their headers, of which a page has none.
@@ -475,6 +476,15 @@ type ErrorPage struct {
 	// body.
 	// +optional
 	ConfigMapRef *KeyRef `json:"configMapRef,omitempty"`
+
+	// BackendRef is a backend that is asked for the page: a port of a Service, in the policy's namespace or in one with a
+	// ReferenceGrant, or an XBackend in the policy's namespace. It gets a GET of / with the client's host and these headers:
+	// X-Code, the status; X-Format, the client's Accept; X-Original-Method and X-Original-URI; X-Namespace and X-Route-Name, of
+	// the route; and X-Request-ID. The body and the type of its answer are the page, if its status is of 2xx or is that of the
+	// error, and if it comes within 3s; otherwise the error stays as it is.
+	//
+	// +optional
+	BackendRef *gwv1.BackendObjectReference `json:"backendRef,omitempty"`
 
 	// ContentType is the type of the text: text/html; charset=utf-8 by default.
 	// +optional

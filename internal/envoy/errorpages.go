@@ -16,17 +16,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
+const errorPagesName = "gatehouse.error-pages"
+
 // errorPagesSlot puts bodies in the place of those of errors. Envoy makes a new answer then, which no
 // other filter sees: so the page has the headers of answerHeadersSlot itself.
 var errorPagesSlot = trafficSlot{
-	name: "gatehouse.error-pages",
+	name: errorPagesName,
 	setting: func(t *ir.Traffic) any {
 		if t.ErrorPages == nil || len(t.ErrorPages.Pages) == 0 {
 			return t.ErrorPages
 		}
 		return [...]any{t.ErrorPages, t.Headers, t.StrictTransportSecurity, t.SecurityHeaders}
 	},
-	filters: []trafficFilter{{name: "pages", make: errorPages}},
+	// For answers the last is the first: what a text is there for, no backend is asked for.
+	filters: []trafficFilter{{name: "asked", make: askedPages}, {name: "pages", make: errorPages}},
 }
 
 func errorPages(t *ir.Traffic) (message, error) {
@@ -34,8 +37,15 @@ func errorPages(t *ir.Traffic) (message, error) {
 		return nil, nil //nolint:nilnil // there are no pages
 	}
 	list := &xdsmatcherv3.Matcher_MatcherList{}
+	var asked []*xdsmatcherv3.Matcher_MatcherList_Predicate // what backends are asked for by pages before
 	for i := range t.ErrorPages.Pages {
 		page := &t.ErrorPages.Pages[i]
+		if !page.Backend.IsZero() {
+			for _, status := range page.Statuses {
+				asked = append(asked, noneOf(statusIs(status)))
+			}
+			continue
+		}
 		var of []*xdsmatcherv3.Matcher_MatcherList_Predicate
 		for _, status := range page.Statuses {
 			of = append(of, statusIs(status))
@@ -43,6 +53,9 @@ func errorPages(t *ir.Traffic) (message, error) {
 		when := oneOf(of)
 		if page.Own {
 			when = allOf(when, predicate(localReply, "true"))
+		}
+		if len(asked) > 0 {
+			when = allOf(append([]*xdsmatcherv3.Matcher_MatcherList_Predicate{when}, asked...)...)
 		}
 		answer, err := pack(&localresponsev3.LocalResponsePolicy{
 			Body: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: page.Body}},
@@ -61,6 +74,9 @@ func errorPages(t *ir.Traffic) (message, error) {
 				Action: &xdscorev3.TypedExtensionConfig{Name: "page", TypedConfig: answer},
 			}},
 		})
+	}
+	if len(list.Matchers) == 0 {
+		return nil, nil //nolint:nilnil // all are asked for
 	}
 	return &customresponsev3.CustomResponse{CustomResponseMatcher: &xdsmatcherv3.Matcher{
 		MatcherType: &xdsmatcherv3.Matcher_MatcherList_{MatcherList: list},

@@ -115,6 +115,31 @@ type ErrorPage struct {
 	ContentType string   `json:"contentType"`
 	// Own says that answers of backends stay as they are.
 	Own bool `json:"own,omitempty"`
+	// Asked is what the policy refers to where a backend is asked for the page, until that is followed: then Backend is it.
+	Asked   *PageReference `json:"asked,omitempty"`
+	Backend BackendKey     `json:"backend,omitzero"`
+}
+
+// PageReference is what a policy refers to.
+type PageReference struct {
+	From      string `json:"from"` // the policy's namespace
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Port      int32  `json:"port"` // 0 for none
+}
+
+// Backends yields the backends that are asked for pages.
+func (t *Traffic) Backends(yield func(BackendKey)) {
+	if t == nil || t.ErrorPages == nil {
+		return
+	}
+	for i := range t.ErrorPages.Pages {
+		if b := t.ErrorPages.Pages[i].Backend; !b.IsZero() {
+			yield(b)
+		}
+	}
 }
 
 // Balancer is how endpoints of a backend are chosen.

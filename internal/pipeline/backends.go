@@ -157,11 +157,13 @@ func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
 		if f != nil {
 			backendsOfFilters(f, once)
 			servicesOf(f.Access, once)
+			f.Traffic.Backends(once)
 		}
 	}
 	for _, r := range h.Rules {
 		backendsOfRule(r, once)
 		servicesOf(r.Filters.Access, once)
+		r.Filters.Traffic.Backends(once)
 	}
 }
 

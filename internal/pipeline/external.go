@@ -86,9 +86,13 @@ func (p *Pipeline) tableServices() *flow.Derived[ir.HostKey, *ir.Host] {
 	return flow.Map("table-services", p.RouteTables,
 		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.HostKey, *ir.Host)) {
 			asks := false // a Login has a service too
-			servicesOf(accessAround(at.filters), func(ir.BackendKey) { asks = true })
+			yes := func(ir.BackendKey) { asks = true }
+			servicesOf(accessAround(at.filters), yes)
+			if at.filters != nil {
+				at.filters.Traffic.Backends(yes)
+			}
 			if asks {
-				emit(ir.HostKey{TableKey: k}, &ir.Host{Filters: &ir.Filters{Access: at.filters.Access}})
+				emit(ir.HostKey{TableKey: k}, &ir.Host{Filters: &ir.Filters{Access: at.filters.Access, Traffic: at.filters.Traffic}})
 			}
 		})
 }

@@ -45,9 +45,7 @@ func (p *Pipeline) declareInheritedStatus() {
 		p, "traffic-policy-status", kind.TrafficPolicy, p.Graph.TrafficPolicies, p.Graph.TrafficAncestors, p.Graph.Traffic,
 		func(n *traffic.Policy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
 		func(*flow.Ctx, *traffic.Policy, topology.ListenerKey) bool { return false },
-		func(_ *flow.Ctx, _ *traffic.Policy, a topology.Ancestor) (metav1.Condition, string) {
-			return a.Accepted, ""
-		},
+		p.trafficAccepted,
 	})
 }
 

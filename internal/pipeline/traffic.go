@@ -22,7 +22,7 @@ func (p *Pipeline) declareTraffic() {
 	}
 	declareInForce(&p.traffic, "traffic", p.Graph.Traffic, func(c *flow.Ctx, at topology.ListenerKey, e *traffic.Effective) *ir.Traffic {
 		l, ok := flow.Get(c, topology.TableOf[*topology.Listener](at, p.Graph.Listeners, p.Graph.SetListeners), at)
-		return traffic.InForce(e).Over(ok && l.Protocol == gwv1.HTTPSProtocolType)
+		return p.withPages(c, traffic.InForce(e)).Over(ok && l.Protocol == gwv1.HTTPSProtocolType)
 	})
 }
 

@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -127,6 +129,71 @@ func testErrorPages(t *testing.T, s *site) {
 		t.Errorf("switched off: %q", clipped(o.body))
 	}
 	s.remove(t, "own.yaml")
+}
+
+// TestAskedErrorPages protects that backends are asked for pages with what there is to know of an error, and that an error stays
+// as it is where no page is to be had.
+func TestAskedErrorPages(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	s.farm(t)
+	pages := func(list string) {
+		s.set(t, "traffic.yaml", onGateway, "response: {headers: {set: [{name: X-Site, value: ours}]}, errorPages: {pages: ["+list+"]}}")
+	}
+	asked := func(target string, status int, name string) *outcome {
+		t.Helper()
+		o := s.answer(t, target, "", map[string]string{"Accept": "application/json", "X-Request-Id": "of-a-client"})
+		if o.status != status || o.answer.Name != name {
+			t.Errorf("%s: %d of %q, want %d of %q: %s", target, o.status, o.answer.Name, status, name, clipped(o.body))
+		}
+		return o
+	}
+	pages(`{statuses: ["418"], body: tea}, {statuses: [4xx, "503"], backendRef: {name: v2, port: 8080}}, {statuses: [5xx, "404"], body: text}`)
+	for target, status := range map[string]int{homeURL + "?status=404": 404, homeURL + "?status=503": 503, "http://nobody.example/": 404, farmURL: 503} {
+		o := asked(target, status, "v2")
+		has, of := o.answer.Headers, strings.TrimPrefix(target, "http://")
+		if has.Get("X-Code") != strconv.Itoa(status) || has.Get("X-Original-Uri") != of[strings.IndexByte(of, '/'):] || has.Get("X-Format") != "application/json" ||
+			has.Get("X-Forwarded-For") != "127.0.0.1" || o.answer.Path != "/" || !strings.HasPrefix(of, o.answer.Host) {
+			t.Errorf("%s: the backend was asked %+v", target, o.answer)
+		}
+		if route := map[string]string{"home.example": "home", "farm.example": "farm"}[o.answer.Host]; has.Get("X-Route-Name") != route {
+			t.Errorf("%s: X-Route-Name is %q, want %q", target, has.Get("X-Route-Name"), route)
+		}
+		if got := strings.Join(o.headers.Values("X-Site"), "|"); got != "ours" {
+			t.Errorf("%s: the page has X-Site %q", target, got)
+		}
+	}
+	for target, want := range map[string]string{homeURL + "?status=418": "tea", homeURL + "?status=500": "text"} {
+		if o := s.answer(t, target, "", nil); string(o.body) != want {
+			t.Errorf("%s: %q, want %q", target, clipped(o.body), want)
+		}
+	}
+	asked(homeURL+"?status=401", 401, "v1")
+	// What is too long to be held back stays, where that is known before.
+	long := bytes.Repeat([]byte("x"), 4<<20)
+	s.farm(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(long)))
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write(long)
+	}))
+	if o := s.answers(t, farmURL, http.StatusNotFound); len(o.body) != len(long) {
+		t.Errorf("a long error has %d bytes", len(o.body))
+	}
+	s.farm(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusGone)
+		_, _ = w.Write(long)
+	}))
+	s.answers(t, farmURL, http.StatusInternalServerError)
+	s.farm(t)
+
+	// Without an endpoint that answers an error stays as it is.
+	pages(`{statuses: [4xx, 5xx], backendRef: {name: farm, port: 8080}}`)
+	asked(homeURL+"?status=503", 503, "v1")
+	asked(homeURL+"?status=404", 404, "v1")
+	asked(homeURL, 200, "v1")
+	if o := s.answer(t, farmURL, "", nil); o.status != 503 || string(o.body) != "The backend is not available." {
+		t.Errorf("a page of itself: %d %q", o.status, clipped(o.body))
+	}
 }
 
 // TestOwnAnswers protects that the Gateway says in its own words why no backend has answered, and that a page has the
