@@ -41,6 +41,7 @@ func TestRecipes(t *testing.T) {
 		"http://shut.example.com/health":        {nil, "v1 /health"},
 		"http://shut.example.com/a":             {map[string]string{"X-API-Key": "7f0c2e1d8a9b4c53"}, "v1 /a"},
 		"http://patient.example.com/":           {nil, "v1 /"},
+		"http://called.example.com/":            {map[string]string{"Origin": "https://shop.example.com"}, "v1 /"},
 	} {
 		u, err := url.Parse(target)
 		if err != nil {
