@@ -64,7 +64,7 @@ var entries = []entry{
 	{names: "proxy-set-headers", verdict: NotPossible, text: "write a filter RequestHeaderModifier, or requestHeaders of a RouteFilter", protects: true},
 	{names: "add-headers", verdict: NotPossible, text: "write response.headers.set of a TrafficPolicy of the Gateway", protects: true},
 	{names: "ssl-protocols ssl-ciphers", verdict: NotPossible, text: byParameters, protects: true},
-	{names: "limit-rate", verdict: NotPossible, text: "answers are sent as fast as the client takes them", protects: true, apply: unlessZero},
+	{names: "limit-rate", verdict: NotPossible, text: "response.bandwidth of a TrafficPolicy bounds all answers of a rule together, and not each", protects: true, apply: unlessZero},
 	{names: "limit-rate-after", verdict: NotNeeded, text: "it has no effect without limit-rate, which is told of"},
 	{names: "ssl-reject-handshake", verdict: NotNeeded, text: "hosts without a certificate have no HTTPS"},
 	{names: "global-allowed-response-headers", verdict: Converted, text: "which of its headers custom-headers sets"},
@@ -72,7 +72,7 @@ var entries = []entry{
 	{names: "client-header-timeout client-body-timeout keep-alive keep-alive-requests http2-max-requests http2-max-concurrent-streams http2-max-field-size http2-max-header-size large-client-header-buffers client-header-buffer-size proxy-protocol-header-timeout", verdict: Differs, text: "what one client may hold is bounded by default, see edge.md of the guide, and by client of the GatewayParameters"},
 	{names: "enable-underscores-in-headers ignore-invalid-headers", verdict: Differs, text: "headers with underscores are refused unless client of the GatewayParameters takes them"},
 
-	{names: "custom-http-errors disable-proxy-intercept-errors", verdict: NotPossible, text: "response.errorPages of a TrafficPolicy has pages for statuses"},
+	{names: "custom-http-errors disable-proxy-intercept-errors", verdict: NotPossible, text: "write response.errorPages into the TrafficPolicy of the Gateway, with the Service of --default-backend-service as backendRef"},
 	{names: "proxy-cookie-path proxy-cookie-domain", verdict: NotPossible, text: "cookies pass as the backend sets them", apply: unlessOff},
 	{names: "proxy-redirect-from", verdict: NotPossible, text: "redirects pass as the backend sends them", apply: unlessOff},
 	{names: "relative-redirects", verdict: NotPossible, text: "redirects name the host", apply: unlessOff},

@@ -198,6 +198,10 @@ func TestGuards(t *testing.T) {
 		{"something-new=1", true, NotPossible},
 		{"rewrite-target=/$uri", false, NotPossible}, // the path is left out
 		{"custom-http-errors=404", false, NotPossible},
+		{"custom-http-errors=404 default-backend=nonesuch", false, NotPossible},
+		{"custom-http-errors=200 default-backend=web", false, NotPossible},
+		{"default-backend=web", false, NotPossible},
+		{"custom-http-errors=404 default-backend=web disable-proxy-intercept-errors=true", false, NotNeeded},
 		{"proxy-buffering=on", false, NotNeeded},
 	} {
 		_, report := Convert(inputOf(t, simple(strings.Fields(c.annotations)...)), options)
@@ -208,6 +212,26 @@ func TestGuards(t *testing.T) {
 		if !slices.ContainsFunc(report, func(f Finding) bool { return f.Annotation == name && f.Verdict == c.verdict }) {
 			t.Errorf("%s: want the verdict %s: %+v", c.annotations, c.verdict, report)
 		}
+	}
+}
+
+// A default backend makes the pages of errors, and what has none is told.
+func TestCustomErrors(t *testing.T) {
+	web := "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{port: 8080}, {port: 9090}]}\n"
+	out, report := Convert(inputOf(t, simple("custom-http-errors=404,503,401", "default-backend=web")+web), options)
+	var pages *v1alpha1.ErrorPages
+	for _, o := range out {
+		if p, ok := o.(*v1alpha1.TrafficPolicy); ok && p.Spec.Defaults != nil && p.Spec.Defaults.Response.ErrorPages != nil {
+			pages = p.Spec.Defaults.Response.ErrorPages
+		}
+	}
+	if pages == nil || len(pages.Pages) != 1 || !slices.Equal(pages.Pages[0].Statuses, []string{"404", "503"}) || *pages.Pages[0].BackendRef.Port != 8080 {
+		t.Errorf("the pages are %+v: %+v", pages, report)
+	}
+	if !slices.ContainsFunc(report, func(f Finding) bool {
+		return f.Annotation == "custom-http-errors" && f.Value == "401" && f.Verdict == NotPossible
+	}) {
+		t.Errorf("nothing is said of 401: %+v", report)
 	}
 }
 

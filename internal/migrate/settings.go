@@ -122,9 +122,11 @@ func customHeaders(c *conversion, in *ingress, value string) (Verdict, string) {
 		}
 		headers := &v1alpha1.AnswerHeaders{}
 		for _, name := range slices.Sorted(maps.Keys(m.Data)) {
-			if listed(name) {
-				headers.Set = append(headers.Set, gwv1.HTTPHeader{Name: gwv1.HTTPHeaderName(name), Value: m.Data[name]})
+			if !listed(name) {
+				c.find(in, Finding{Annotation: "custom-headers", Value: name, Verdict: NotNeeded, Message: "global-allowed-response-headers doesn't list the header, and it is not set"})
+				continue
 			}
+			headers.Set = append(headers.Set, gwv1.HTTPHeader{Name: gwv1.HTTPHeaderName(name), Value: m.Data[name]})
 		}
 		if len(headers.Set) > 0 {
 			in.parts.traffic.Response.Headers = headers
