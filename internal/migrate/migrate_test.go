@@ -172,6 +172,7 @@ func TestGuards(t *testing.T) {
 		{"auth-tls-secret=ca", true, NotPossible},
 		{"auth-tls-secret=shop/ca auth-type=basic auth-secret=users", true, NotPossible},
 		{"auth-tls-secret=shop/ca auth-tls-verify-client=off", false, NotNeeded},
+		{"auth-tls-secret=shop/ca auth-tls-verify-client=yes", false, Converted}, // an unknown value counts as on
 		{"auth-tls-secret=shop/ca auth-tls-verify-client=optional", false, Differs},
 		{"auth-tls-secret=shop/ca auth-tls-verify-client=optional_no_ca", false, Differs},
 		{"auth-tls-match-cn=CN=me", false, NotNeeded}, // of nothing

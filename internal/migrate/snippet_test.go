@@ -20,6 +20,7 @@ func TestSnippet(t *testing.T) {
 		{"# a remark; with signs {}\nadd_header X-Team shop always; # and another\nproxy_buffering off;", Converted, ""},
 		{"add_header X-Team shop;", Differs, ""},
 		{"more_clear_headers Server X-Powered-By;", Converted, ""},
+		{"more_clear_headers -s 404 Server;", NotPossible, ""}, // of some statuses alone
 		{"more_set_input_headers \"from-ingress: true\";", Converted, ""},
 		{"proxy_set_header X-Tenant blue;", Converted, ""},
 		{"proxy_set_header Host other.example;", NotPossible, ""},
@@ -41,6 +42,7 @@ func TestSnippet(t *testing.T) {
 		{"return 403;", NotPossible, "auth-type=basic"},
 		{"return 301 https://new.example$request_uri;", Converted, ""},
 		{"return 301 https://new.example/$uri;", NotPossible, ""},
+		{"return 301 /new;", Differs, ""}, // the query goes with it
 		{"return 200 ok;", NotPossible, ""},
 		{"if ($request_method != POST) { return 405; }", NotPossible, ""},
 		{"more_set_headers \"X-A: b\"", NotPossible, ""},
