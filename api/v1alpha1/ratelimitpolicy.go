@@ -135,6 +135,12 @@ type RateLimit struct {
 	// +kubebuilder:validation:MaxLength=1024
 	When string `json:"when,omitempty"`
 
+	// Addresses are those of the clients whose requests count, as the proxy sees them: all without. Where when is said too,
+	// both must hold.
+	//
+	// +optional
+	Addresses *LimitAddresses `json:"addresses,omitempty"`
+
 	// Scope is who counts together: Local, by which each proxy counts by itself, or Global, by
 	// which all proxies of a Gateway do. The default is Local, and Global with a cost.
 	//
@@ -171,6 +177,27 @@ type RateLimit struct {
 	//
 	// +optional
 	Unlimited *Unlimited `json:"unlimited,omitempty"`
+}
+
+// LimitAddresses are ranges of IP addresses, such as 192.0.2.0/24 or 2001:db8::/32; an address alone is a range of its own.
+//
+// +kubebuilder:validation:MinProperties=1
+type LimitAddresses struct {
+	// In are those whose requests count: all without any.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=43
+	In []string `json:"in,omitzero"`
+
+	// NotIn are those whose requests don't count, though in may have them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=43
+	NotIn []string `json:"notIn,omitzero"`
 }
 
 // Unlimited has no fields: {}.

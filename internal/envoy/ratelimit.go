@@ -237,7 +237,7 @@ func counts(l *ir.RateLimits, domain string) (out []*routev3.RateLimit, err erro
 			counters = append([]*routev3.RateLimit_Action{described(targetEntry, in.Key.Target())}, counters...)
 		}
 		for rate := range in.Rates {
-			limit, err := limitOf(rateName(countedName(in.Key, in.Counters), rate), in.When)
+			limit, err := limitOf(rateName(countedName(in.Key, in.Counters), rate), conditionOf(in))
 			if err != nil {
 				return nil, err
 			}

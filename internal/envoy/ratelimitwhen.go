@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -36,46 +37,82 @@ var limitWhens = [...]struct {
 	early bool
 }{{earlyWhen, true}, {limitsWhen, false}}
 
-// whens are the expressions of the limits of a level, early ones or others, each once.
-func whens(l *ir.RateLimits, early bool) (all []string) {
+// limitCondition says which requests a limit is for.
+type limitCondition struct {
+	when      string // an expression; empty for all
+	in, notIn []netip.Prefix
+}
+
+func conditionOf(c *ir.Counted) limitCondition { return limitCondition{c.When, c.In, c.NotIn} }
+
+// all reports whether a limit is for all requests.
+func (c limitCondition) all() bool { return c.when == "" && len(c.in)+len(c.notIn) == 0 }
+
+// name names a condition: wherever there is a filter of the name, it is for the same one. So
+// those of levels around do no harm where other limits are in force.
+func (c limitCondition) name() string {
+	text := c.when
+	if len(c.in)+len(c.notIn) > 0 {
+		text = fmt.Sprint(text, "\x00", c.in, c.notIn)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// exempt are policies for requests that a limit is certainly not for.
+func (c limitCondition) exempt() (map[string]*rbacconfigv3.Policy, error) {
+	out := map[string]*rbacconfigv3.Policy{}
+	if c.when != "" {
+		expr, err := expression.Condition(c.when)
+		if err != nil {
+			return nil, fmt.Errorf("when of a limit: %w", err)
+		}
+		out["exempt"] = notAsked(expr)
+	}
+	if len(c.in) > 0 {
+		not := &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_NotId{NotId: addresses(c.in)}}
+		out["exempt: addresses.in"] = meets([]*rbacconfigv3.Principal{not}, nil)
+	}
+	if len(c.notIn) > 0 {
+		out["exempt: addresses.notIn"] = meets([]*rbacconfigv3.Principal{addresses(c.notIn)}, nil)
+	}
+	return out, nil
+}
+
+// whens are the conditions of the limits of a level, early ones or others, each once.
+func whens(l *ir.RateLimits, early bool) (all []limitCondition) {
 	if l == nil {
 		return nil
 	}
 	for i := range l.Counted {
-		if when := l.Counted[i].When; when != "" && l.Counted[i].Key.Early == early && !slices.Contains(all, when) {
-			all = append(all, when)
+		c := conditionOf(&l.Counted[i])
+		if c.all() || l.Counted[i].Key.Early != early {
+			continue
+		}
+		if !slices.ContainsFunc(all, func(o limitCondition) bool { return o.name() == c.name() }) {
+			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// whenName names an expression: wherever there is a filter of the name, it is for the same one. So
-// those of levels around do no harm where other limits are in force.
-func whenName(when string) string {
-	sum := sha256.Sum256([]byte(when))
-	return hex.EncodeToString(sum[:16])
-}
-
-// limitConditions are the filters that find out for which requests limits with these expressions
+// limitConditions are the filters that find out for which requests limits with these conditions
 // are not; nil for none.
-func limitConditions(all []string) (*anypb.Any, error) {
+func limitConditions(all []limitCondition) (*anypb.Any, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
 	chain := &filterchainv3.FilterChain{}
-	for _, when := range all {
-		expr, err := expression.Condition(when)
-		if err != nil {
-			return nil, fmt.Errorf("when of a limit: %w", err)
-		}
-		config, err := pack(&rbacv3.RBAC{
-			ShadowRules:           allow(map[string]*rbacconfigv3.Policy{"exempt": notAsked(expr)}).Rules,
-			ShadowRulesStatPrefix: whenName(when) + ".",
-		})
+	for _, c := range all {
+		policies, err := c.exempt()
 		if err != nil {
 			return nil, err
 		}
-		chain.Filters = append(chain.Filters, &corev3.TypedExtensionConfig{Name: whenName(when), TypedConfig: config})
+		config, err := pack(&rbacv3.RBAC{ShadowRules: allow(policies).Rules, ShadowRulesStatPrefix: c.name() + "."})
+		if err != nil {
+			return nil, err
+		}
+		chain.Filters = append(chain.Filters, &corev3.TypedExtensionConfig{Name: c.name(), TypedConfig: config})
 	}
 	return pack(&filterchainv3.FilterChainConfigPerRoute{FilterChain: chain})
 }
@@ -86,19 +123,19 @@ const shadowPolicy = "shadow_effective_policy_id"
 
 // limitOf describes a request by the name of a limit. If the limit is not for it there is no
 // description at all: nothing is counted, and nobody is asked.
-func limitOf(name, when string) (*routev3.RateLimit_Action, error) {
-	if when == "" {
+func limitOf(name string, c limitCondition) (*routev3.RateLimit_Action, error) {
+	if c.all() {
 		return described(limitEntry, name), nil
 	}
-	return evaluated(expression.TextUnless(rbacMetadata, whenName(when)+"."+shadowPolicy, name))
+	return evaluated(expression.TextUnless(rbacMetadata, c.name()+"."+shadowPolicy, name))
 }
 
 // limitOfAnswer is limitOf when an answer has ended: there is no description either unless it has one
 // of the statuses.
-func limitOfAnswer(name, when string, statuses []int64) (*routev3.RateLimit_Action, error) {
+func limitOfAnswer(name string, c limitCondition, statuses []int64) (*routev3.RateLimit_Action, error) {
 	text := expression.Text(name)
-	if when != "" {
-		text = expression.TextUnless(rbacMetadata, whenName(when)+"."+shadowPolicy, name)
+	if !c.all() {
+		text = expression.TextUnless(rbacMetadata, c.name()+"."+shadowPolicy, name)
 	}
 	return evaluated(expression.IfAnswered(statuses, text))
 }

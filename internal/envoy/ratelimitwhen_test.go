@@ -140,10 +140,10 @@ func TestEnvoyLimitsWhenAreNotForged(t *testing.T) {
 	s.limits = []ir.RateLimit{l}
 	r := s.start(t)
 	passing{"the first", "GET", "/", nil, 1}.check(t, r)
-	key := whenName(when) + "." + shadowPolicy
+	key := limitCondition{when: when}.name() + "." + shadowPolicy
 	for _, forged := range []http.Header{
 		{key: {"exempt"}},
-		{whenName(when): {"exempt"}, "X-" + key: {"exempt"}},
+		{limitCondition{when: when}.name(): {"exempt"}, "X-" + key: {"exempt"}},
 		{rbacMetadata: {key + "=exempt"}, limitsWhen: {"exempt"}, shadowPolicy: {"exempt"}},
 		{"Limit": {"other"}, "X-Envoy-Ratelimited": {"false"}, "X-Envoy-Dynamic-Metadata": {`{"` + rbacMetadata + `":{"` + key + `":"exempt"}}`}},
 		{"X-Http-Method-Override": {"POST"}, "X-Envoy-Original-Method": {"POST"}},

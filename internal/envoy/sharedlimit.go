@@ -117,13 +117,13 @@ func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error
 		}
 		for at, rate := range in.Global.Rates {
 			name := rateName(in.Key.String(), at)
-			limit, err := limitOf(name, in.When)
+			limit, err := limitOf(name, conditionOf(in))
 			if err != nil {
 				return nil, err
 			}
 			charge := limit
 			if len(in.Global.Statuses) > 0 {
-				if charge, err = limitOfAnswer(name, in.When, in.Global.Statuses); err != nil {
+				if charge, err = limitOfAnswer(name, conditionOf(in), in.Global.Statuses); err != nil {
 					return nil, err
 				}
 			}

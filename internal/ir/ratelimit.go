@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"net/netip"
 	"reflect"
 	"time"
 
@@ -82,6 +83,9 @@ type Counted struct {
 	Counters []Counter    `json:"counters,omitempty"`
 	When     string       `json:"when,omitempty"`   // an expression: those of which it is certainly false don't count
 	Global   *GlobalLimit `json:"global,omitempty"` // nil where each proxy counts alone
+	// In and NotIn are the addresses of clients whose requests count, and whose don't; all do without.
+	In    []netip.Prefix `json:"in,omitempty"`
+	NotIn []netip.Prefix `json:"notIn,omitempty"`
 }
 
 // GlobalLimit is what a limit says besides by which the proxies of a Gateway count together.

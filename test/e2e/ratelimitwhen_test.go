@@ -186,3 +186,35 @@ func TestSharedLimitsAreJudgedTogether(t *testing.T) {
 	answered("over both", "d", over, "1", "0")
 	answered("over the limit for all again", "e", over, "4", "0")
 }
+
+// TestLimitsAddresses protects that limits count clients from some addresses, and leave all others alone.
+func TestLimitsAddresses(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	// Requests come from 127.0.0.1.
+	s.write(t, "limits.yaml", limitPolicy("places", onHome, `limits:
+    inside: {rates: [{limit: 2, window: 24h}], counters: ["request.headers['x-tenant']"], addresses: {in: [127.0.0.0/8, 192.0.2.0/24]}}
+    outside: {rates: [{limit: 1, window: 24h}], counters: ["request.headers['x-tenant']"], addresses: {in: [192.0.2.0/24]}}
+    strangers: {rates: [{limit: 1, window: 24h}], counters: ["request.headers['x-tenant']"], addresses: {notIn: [127.0.0.1]}}
+    some: {scope: Global, rates: [{limit: 1, window: 24h}], addresses: {in: [127.0.0.1]}, when: "request.path == '/some'"}`))
+	s.says(t, "RateLimitPolicy places", "All rules of the policy are in force")
+	const home = "http://home.example"
+	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		if got := s.asTenant(t, home+"/", "a"); got != want {
+			t.Errorf("request %d is answered %d, want %d", i, got, want)
+		}
+	}
+	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+		if got := s.asTenant(t, home+"/some", fmt.Sprint(i)); got != want {
+			t.Errorf("request %d of those that count together is answered %d, want %d", i, got, want)
+		}
+	}
+	s.write(t, "limits.yaml", limitPolicy("places", onHome, `limits:
+    inside: {rates: [{limit: 2, window: 24h}], counters: ["request.headers['x-tenant']"], addresses: {in: [127.0.0.0/8], notIn: [127.0.0.1]}}
+    odd: {rates: [{limit: 2, window: 24h}], addresses: {in: [127.0.0.300]}}`))
+	s.says(t, "RateLimitPolicy places", `limits[odd].addresses.in[0] is "127.0.0.300", which is no range of addresses`)
+	s.answersNow(t, home+"/", http.StatusOK)
+	if got := s.asTenant(t, home+"/", "a"); got != http.StatusOK {
+		t.Errorf("a client that the limit isn't for is answered %d", got)
+	}
+}

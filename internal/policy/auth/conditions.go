@@ -3,7 +3,6 @@ package auth
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,8 +22,8 @@ func (r *reader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
 		r.Problem("", "wants both claims, which tokens have, and clients, which keys, users and certificates are; of a request one credential counts, so that nobody passes")
 	}
 	if a := in.Addresses; a != nil {
-		out.Allow = r.addresses(".addresses.allow", a.Allow)
-		out.Deny = r.addresses(".addresses.deny", a.Deny)
+		out.Allow = r.Addresses(".addresses.allow", a.Allow)
+		out.Deny = r.Addresses(".addresses.deny", a.Deny)
 		if len(a.Allow)+len(a.Deny) == 0 {
 			r.Problem(".addresses", "says nothing; set allow or deny")
 		}
@@ -90,35 +89,4 @@ func (r *reader) headers(in map[string]v1alpha1.HeaderValues) (out []ir.HeaderVa
 		out = append(out, ir.HeaderValues{Name: name, Values: byName[name]})
 	}
 	return out
-}
-
-// addresses reads ranges of IP addresses.
-func (r *reader) addresses(field string, in []string) (out []netip.Prefix) {
-	for i, text := range in {
-		prefix, readable := addressRange(text)
-		if !readable {
-			r.Problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no range of addresses such as 192.0.2.0/24", text)
-			continue
-		}
-		out = append(out, prefix.Masked())
-	}
-	return out
-}
-
-// addressRange reads a range of IP addresses, or one address. IPv4 addresses that are written
-// as IPv6 ones are what they stand for: clients have no others.
-func addressRange(text string) (netip.Prefix, bool) {
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil {
-		single, err := netip.ParseAddr(text)
-		if err != nil || single.Zone() != "" {
-			return netip.Prefix{}, false
-		}
-		prefix = netip.PrefixFrom(single, single.BitLen())
-	}
-	const mapped = 96 // the bits before the IPv4 address (RFC 4291, section 2.5.5.2)
-	if !prefix.Addr().Is4In6() {
-		return prefix, true
-	}
-	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mapped), prefix.Bits() >= mapped
 }

@@ -3,6 +3,7 @@ package limits
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"regexp"
 	"slices"
@@ -41,6 +42,8 @@ type Limit struct {
 	Rates    []ir.Rate
 	Counters []ir.Counter
 	When     string          // empty for all requests
+	In       []netip.Prefix  // addresses of clients; empty for all
+	NotIn    []netip.Prefix  // and those that don't count
 	Early    bool            // it counts before it is known who a client is
 	Global   *ir.GlobalLimit // nil where each proxy counts alone
 	// Unlimited counts nothing: the rule only takes the place of others.
@@ -127,6 +130,8 @@ const (
 	maxCounters = 4
 	minWindow   = time.Second
 	maxWindow   = 24 * time.Hour
+	// maxAddresses bounds lists that each request goes through.
+	maxAddresses = 64
 )
 
 // limit reads a limit; false where nothing can be counted by it.
@@ -169,6 +174,13 @@ func (r *reader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 	}
 	r.When(in.When)
 	out.When = in.When
+	if a := in.Addresses; a != nil {
+		if len(a.In)+len(a.NotIn) == 0 || len(a.In) > maxAddresses || len(a.NotIn) > maxAddresses {
+			r.Problem(".addresses", "has %d addresses in, and %d notIn; write 1 to %d of one of them at least", len(a.In), len(a.NotIn), maxAddresses)
+		} else {
+			out.In, out.NotIn = r.Addresses(".addresses.in", a.In), r.Addresses(".addresses.notIn", a.NotIn)
+		}
+	}
 	r.global(in, &out)
 	r.stage(in, &out)
 	return out, len(r.Problems) == before
@@ -284,6 +296,7 @@ func InForce(e *Effective) *ir.RateLimits {
 		out.Counted = append(out.Counted, ir.Counted{
 			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section, Early: r.Value.Early},
 			Rates: len(r.Value.Rates), Counters: r.Value.Counters, When: r.Value.When, Global: r.Value.Global,
+			In: r.Value.In, NotIn: r.Value.NotIn,
 		})
 	}
 	return out
