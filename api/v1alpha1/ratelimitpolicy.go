@@ -272,7 +272,8 @@ type Rate struct {
 	// +kubebuilder:validation:Maximum=1000000000
 	Limit int32 `json:"limit,omitzero"`
 
-	// Window is in what time, such as 10s, 1m or 1h: at least a second, and at most 24h.
+	// Window is in what time, such as 10s, 1m or 1h: at least a second, and at most 24h, or 744h (31 days)
+	// with the scope Global.
 	//
 	// +required
 	Window gwv1.Duration `json:"window,omitzero"`

@@ -129,7 +129,10 @@ const (
 	maxRates    = 4
 	maxCounters = 4
 	minWindow   = time.Second
-	maxWindow   = 24 * time.Hour
+	// maxWindow is of proxies that count each by itself, whose counts a restart ends.
+	maxWindow = 24 * time.Hour
+	// maxSharedWindow is of limits of the scope Global: the longest month.
+	maxSharedWindow = 31 * 24 * time.Hour
 	// maxAddresses bounds lists that each request goes through.
 	maxAddresses = 64
 )
@@ -149,8 +152,12 @@ func (r *reader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 	for i, rate := range in.Rates[:min(len(in.Rates), maxRates)] {
 		field := fmt.Sprintf(".rates[%d]", i)
 		window, err := time.ParseDuration(string(rate.Window))
-		if err != nil || window < minWindow || window > maxWindow {
-			r.Problem(field+".window", "is %q; write a time from 1s to 24h, such as 10s, 1m or 1h", rate.Window)
+		most := maxWindow
+		if in.Scope == v1alpha1.GlobalScope || in.Cost != nil {
+			most = maxSharedWindow
+		}
+		if err != nil || window < minWindow || window > most {
+			r.Problem(field+".window", "is %q; write a time from 1s to %.0fh, such as 10s, 1m or 1h", rate.Window, most.Hours())
 		}
 		if rate.Limit < 1 {
 			r.Problem(field+".limit", "is %d; at least 1 is needed", rate.Limit)

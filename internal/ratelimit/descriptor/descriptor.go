@@ -57,7 +57,7 @@ const (
 const (
 	MaxLimit  = 1_000_000_000
 	MinWindow = time.Second
-	MaxWindow = 24 * time.Hour
+	MaxWindow = 31 * 24 * time.Hour
 )
 
 // A Rate is how many are let through in a window, which begins with the first.

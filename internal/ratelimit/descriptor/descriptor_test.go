@@ -26,7 +26,7 @@ func TestParseRate(t *testing.T) {
 	for text, want := range map[string]string{
 		"100/10s":                                "",
 		"1/1s":                                   "",
-		"1000000000/24h":                         "",
+		"1000000000/744h":                        "",
 		"5/1m30s":                                "",
 		"5/1.5s":                                 "",
 		"":                                       "such as",
@@ -44,7 +44,7 @@ func TestParseRate(t *testing.T) {
 		"1/0s":                                   "a window is",
 		"1/999ms":                                "a window is",
 		"1/-10s":                                 "a window is",
-		"1/24h0m0.001s":                          "a window is",
+		"1/744h0m0.001s":                         "a window is",
 		"1/1.0001s":                              "a window is",
 		"1/10000000h":                            "such as",
 		"1/" + strings.Repeat("0", 1<<20) + "1s": "such as",
