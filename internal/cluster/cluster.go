@@ -88,9 +88,10 @@ type Cluster struct {
 	broadcaster events.EventBroadcaster
 	cache       cache.Cache
 	source      *kube.Source
-	remotes     []*remote.Source // by index of the sources; nil for those of another kind
-	members     *members.Source  // nil for none
-	expected    []string         // kinds of which earlier controllers have read objects
+	remotes     []*remote.Source    // by index of the sources; nil for those of another kind
+	members     *members.Source     // nil for none
+	stateDirs   map[string]*os.File // the locks of those of remotes
+	expected    []string            // kinds of which earlier controllers have read objects
 	pipeline    *pipeline.Pipeline
 	server      *xds.Server
 	loop        *loop.Loop
@@ -171,7 +172,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, kinds: kindsFor(opts), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
 		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{}, troubled: view.NewTroubled(),
-		channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
+		stateDirs: map[string]*os.File{}, channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	if err := c.connect(); err != nil {
@@ -293,6 +294,7 @@ func pipelineOptions(cfg *configuration.Configuration, channel string) pipeline.
 // replica or the next process.
 func (c *Cluster) Run(ctx context.Context) error {
 	defer loop.LimitHeap()()
+	defer c.unlockStates()
 	group, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, c.stop)() // who waits for the loop must not outlive it
 	run := func(what string, f func(context.Context) error) {
@@ -408,10 +410,8 @@ func (c *Cluster) openRemotes(channel string) error {
 	for _, s := range c.config.Sources {
 		var r *remote.Source
 		if of := s.Remote; of != nil {
-			if of.StateDir != "" {
-				if err := os.MkdirAll(of.StateDir, 0o700); err != nil {
-					return err
-				}
+			if err := c.lockState(of.StateDir); err != nil {
+				return err
 			}
 			var err error
 			r, err = remote.New(remote.Options{

@@ -82,6 +82,7 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Required(path, "name at least one source, such as kubernetes: {}"))
 	}
 	clusters, members := 0, 0
+	servers := map[string]bool{}
 	defer func() {
 		if len(c.Sources) > 0 && clusters == 0 {
 			errs = append(errs, field.Required(path, "one source must be kubernetes; 'gatehouse run' serves files alone"))
@@ -98,6 +99,10 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 			}
 			errs = append(errs, validateClusters(s.Clusters, p.Child("clusters"))...)
 		case s.Remote != nil:
+			if servers[s.Remote.Address] {
+				errs = append(errs, field.Duplicate(p.Child("remote", "address"), s.Remote.Address))
+			}
+			servers[s.Remote.Address] = true
 			errs = append(errs, s.Remote.validate(p.Child("remote"))...)
 		case s.Kubernetes != nil:
 			if clusters++; clusters > 1 {
