@@ -30,7 +30,41 @@ type Envoy struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Bootstrap *apiextensionsv1.JSON `json:"bootstrap,omitempty" merge:"whole"`
+
+	// Patches change what proxies are told of listeners, one after the other. What decides who may pass can't be
+	// changed: addresses, filter chains and their TLS, who clients are, and the filters that are there. A patch that can't be
+	// applied to a listener leaves it as it is, and status says so.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Patches []EnvoyPatch `json:"patches,omitzero"`
 }
+
+// EnvoyPatch changes resources that Envoy gets.
+type EnvoyPatch struct {
+	// Type is the type of the resources: Listener.
+	// +required
+	// +kubebuilder:validation:Enum=Listener
+	Type EnvoyPatchType `json:"type"`
+
+	// Name is that of the resources, as "gatehouse translate -o xds" prints it, such as http-80@10.0.0.1; with a * at its end
+	// it is for all whose names begin so.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Name string `json:"name"`
+
+	// Operations are a JSON patch (RFC 6902), with fields as Envoy's documentation writes them, such as
+	// /filter_chains/0/filters/0/typed_config/server_name.
+	// +required
+	Operations apiextensionsv1.JSON `json:"operations"`
+}
+
+// EnvoyPatchType is a type of Envoy's resources.
+type EnvoyPatchType string
+
+// ListenerPatch is for listeners.
+const ListenerPatch EnvoyPatchType = "Listener"
 
 // LogLevel is one of Envoy's levels.
 //

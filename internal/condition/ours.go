@@ -19,6 +19,7 @@ var ours = []string{
 	string(gwv1.GatewayClassConditionStatusSupportedVersion),
 	defaultGateway,
 	GatewayRolledOut,
+	patched,
 	policyAffected("AuthPolicy"),
 	policyAffected("RateLimitPolicy"),
 	policyAffected("TrafficPolicy"),

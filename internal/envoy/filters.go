@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	corsFilter = "envoy.filters.http.cors"
+	corsFilter   = "envoy.filters.http.cors"
+	routerFilter = "envoy.filters.http.router"
 	// edgeSlot is the name of edgeFilter.
 	edgeSlot = "envoy.filters.http.header_mutation"
 )
@@ -69,7 +70,7 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// Whoever is turned away has no session.
 	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
 	{
-		Name: "envoy.filters.http.router",
+		Name: routerFilter,
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&routerv3.Router{
 			// Headers such as x-envoy-upstream-service-time are no one's
 			// business: clients and backends see HTTP, not Envoy.

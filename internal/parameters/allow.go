@@ -39,6 +39,9 @@ func Trusted(at string, s *v1alpha1.Settings) (fields []string) {
 	if s.Envoy != nil && s.Envoy.Bootstrap != nil {
 		fields = append(fields, at+".envoy.bootstrap")
 	}
+	if s.Envoy != nil && len(s.Envoy.Patches) > 0 {
+		fields = append(fields, at+".envoy.patches")
+	}
 	return fields
 }
 

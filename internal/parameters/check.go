@@ -19,6 +19,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
@@ -53,6 +54,13 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	}
 	if s.Envoy != nil && s.Envoy.Bootstrap != nil && !isJSON(s.Envoy.Bootstrap.Raw, '{') {
 		errs = append(errs, field.Invalid(at.Child("envoy", "bootstrap"), field.OmitValueType{}, "must be an object"))
+	}
+	if s.Envoy != nil {
+		for i, p := range s.Envoy.Patches {
+			if err := envoy.CheckPatch(envoy.Patch{Name: p.Name, Operations: p.Operations.Raw}); err != nil {
+				errs = append(errs, field.Invalid(at.Child("envoy", "patches").Index(i), field.OmitValueType{}, err.Error()))
+			}
+		}
 	}
 	if r := s.Rollout; r != nil && r.Promotion != nil {
 		errs = append(errs, checkDuration(at.Child("rollout", "promotion", "window"), r.Promotion.Window, time.Second, maxDrain)...)

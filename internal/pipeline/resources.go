@@ -119,7 +119,7 @@ func (p *Pipeline) declareResources() {
 	p.declareLimitFilters()
 	p.declareForwarders()
 
-	p.Listeners = flow.Map("listener-resources", p.Ports,
+	p.declarePatches(flow.Map("plain-listener-resources", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *ir.Listener, emit func(ListenerAddress, *envoy.Resource)) {
 			listener := p.sharding(c, v)
 			for _, l := range []*ir.Listener{listener, translate.QUIC(listener)} {
@@ -137,7 +137,7 @@ func (p *Pipeline) declareResources() {
 					}
 				}
 			}
-		})
+		}))
 	// An accepted Gateway keeps its proxies even while no listener of it serves:
 	// one bad edit must not cost it the process and every connection.
 	p.Fleets = flow.Map("fleets", p.Graph.Gateways,

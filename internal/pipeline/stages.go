@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -150,6 +151,8 @@ type statuses struct {
 	Statuses []StatusTable
 
 	uncounted *flow.Derived[topology.ListenerKey, int]
+	// patched says of Gateways with patches for Envoy what has become of these.
+	patched *flow.Derived[object.Name, metav1.Condition]
 	// notices are what there is to say of objects that have no status of ours.
 	notices     *flow.Derived[object.Name, source.Problem]
 	undefaulted *flow.Derived[object.Key, source.Problem]

@@ -109,6 +109,9 @@ func (p *Pipeline) declareGatewayStatus() {
 				in.Proxy = state
 			}
 			in.Withheld, _ = flow.Get(c, p.withheld, name)
+			if of, ok := flow.Get(c, p.patched, name); ok {
+				in.Patched = &of
+			}
 			if p.Children != nil {
 				in.Children = p.children(c, gw)
 			}

@@ -46,6 +46,8 @@ type GatewayInput struct {
 	Withheld Withheld
 	// Children are the objects of its class's blueprint; nil where that has none.
 	Children *Children
+	// Patched says what has become of patches for Envoy; nil for none.
+	Patched *metav1.Condition
 	// Affected are the policies that target the Gateway or its listeners.
 	Affected []topology.Affecting
 	// Now, where set, is the time by which certificates are judged. It may lag by
@@ -130,6 +132,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	}
 	if in.Node.InsecureFrontend() {
 		conditions = append(conditions, condition.GatewayInsecureFrontend())
+	}
+	if in.Patched != nil {
+		conditions = append(conditions, *in.Patched)
 	}
 	conditions = append(conditions, affected(each.reader, in.Affected, wholly)...)
 	out := gwv1.GatewayStatus{
