@@ -297,6 +297,36 @@ func (c *conversion) addAuthority(to *gwv1.Gateway) {
 	}}}}
 }
 
+// maxUnlimited is how many addresses a limit may leave out.
+const maxUnlimited = 64
+
+// unlimited are the addresses that limits are not for; wrong is why they can't be said.
+func (in *ingress) unlimited() (list []string, wrong string) {
+	text := in.annotation("limit-allowlist")
+	if text == "" {
+		text = in.annotation("limit-whitelist")
+	}
+	list, odd := ranges(text)
+	switch {
+	case odd != "":
+		return nil, fmt.Sprintf("%q is neither an address nor a network", odd)
+	case len(list) > maxUnlimited:
+		return nil, fmt.Sprintf("a limit leaves out %d addresses at most", maxUnlimited)
+	}
+	return list, ""
+}
+
+// unlimited says whether addresses can be left out of limits, which are made by rate.
+func unlimited(_ *conversion, in *ingress, _ string) (Verdict, string) {
+	if in.annotation("limit-rps") == "" && in.annotation("limit-rpm") == "" {
+		return NotNeeded, "nothing is limited"
+	}
+	if _, wrong := in.unlimited(); wrong != "" {
+		return NotPossible, wrong + ": all addresses are limited, which is stricter than it was"
+	}
+	return "", ""
+}
+
 // rate limits how often an address may ask. nginx lets a burst through at once and then one request after
 // the other; the window is as long as it takes to let a burst through.
 func rate(kind, unit string) func(*conversion, *ingress, string) (Verdict, string) {
@@ -321,6 +351,11 @@ func rate(kind, unit string) func(*conversion, *ingress, string) (Verdict, strin
 		in.parts.limits[kind] = v1alpha1.RateLimit{
 			Rates:    []v1alpha1.Rate{{Limit: int32(min(limit*burst, 1_000_000_000)), Window: gwv1.Duration(strconv.Itoa(burst) + unit)}}, //nolint:gosec // bounded
 			Counters: []string{"client.address"}, Stage: v1alpha1.BeforeAuthentication,
+		}
+		if list, _ := in.unlimited(); len(list) > 0 {
+			l := in.parts.limits[kind]
+			l.Addresses = &v1alpha1.LimitAddresses{NotIn: list}
+			in.parts.limits[kind] = l
 		}
 		return "", ""
 	}

@@ -62,6 +62,7 @@ var manifestsOfCharts = []manifest{
 	{"hsts-snippet", []string{"configuration-snippet: more_set_headers \"Strict-Transport-Security: max-age=1\";"}, "", []string{"/ -> 200 v1 / max-age=1 | 200 v1 / by configuration-snippet"}},
 	{"rewrites-misused", []string{"rewrite-target: /"}, rulesOf("rewrites-misused", "/ /api v1", "/ /web v2"), []string{"/api/users -> 200 v1 /", "/web -> 200 v2 /"}},
 	{"monolith", []string{"rewrite-target: /$2", "proxy-body-size: 200m", "proxy-read-timeout: 120", "proxy-buffering: off"}, rulesOf("monolith", "~ /app(/|$)(.*) v1"), []string{"/app/x/y?z=1 -> 200 v1 /x/y", "/apple -> 404"}},
+	{"unlimited", []string{"limit-rps: 1", "limit-burst-multiplier: 1", "limit-allowlist: 127.0.0.0/8"}, "", []string{"/ -> 200 v1 /", "/ -> 200 v1 /", "/ -> 200 v1 /"}},
 	{"limited", []string{"limit-rps: 10", "limit-connections: 20", "limit-burst-multiplier: 3"}, "", []string{"/ -> 200 v1 /"}},
 	{"waf", []string{"enable-modsecurity: true", "enable-owasp-core-rules: true", "modsecurity-transaction-id: $request_id"}, "", []string{"/ -> 200 v1 /", "/?q=../../etc/passwd -> 403 | 200 v1 / by enable-modsecurity"}},
 	{"traced", []string{"enable-opentelemetry: true", "opentelemetry-operation-name: web", "opentelemetry-trust-incoming-span: true", "enable-access-log: false"}, "", []string{"/ -> 200 v1 /"}},
