@@ -208,7 +208,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: c.sourceNames(),
 		Derive: derive, Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
-		Late: lateBy, Observers: []loop.Observer{c.proxies, c, c.reports()},
+		Late: lateBy, Observers: []loop.Observer{c.proxies, c},
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
@@ -410,12 +410,12 @@ func (c *Cluster) openRemotes(channel string) error {
 	for _, s := range c.config.Sources {
 		var r *remote.Source
 		if of := s.Remote; of != nil {
-			if err := c.lockState(of.StateDir); err != nil {
+			stateDir, err := c.lockState(of.StateDir)
+			if err != nil {
 				return err
 			}
-			var err error
 			r, err = remote.New(remote.Options{
-				Address: of.Address, TokenFile: of.TokenFile, StateDir: of.StateDir, Kinds: c.kinds, Experimental: channel == kube.Experimental,
+				Address: of.Address, TokenFile: of.TokenFile, StateDir: stateDir, Kinds: c.kinds, Experimental: channel == kube.Experimental,
 				TLS:      remote.TLS{CA: of.TLS.CAFile, Cert: of.TLS.CertFile, Key: of.TLS.KeyFile, ServerName: of.TLS.ServerName, Plaintext: of.TLS.Plaintext},
 				Patience: remotePatience, Log: c.opts.Logs.For("source"),
 			})

@@ -1,35 +1,41 @@
 package cluster
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gatehouse-dev/gatehouse/internal/loop"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // lockState makes a directory for states of config servers, and keeps other processes from it as long as this one runs: two
-// would write over each other. Several servers may share one.
-func (c *Cluster) lockState(dir string) error {
-	if dir == "" || c.stateDirs[dir] != nil {
-		return nil
+// would write over each other. Several servers may share one. Where another process has it, such as the pod that this one is
+// to replace, nothing is kept: it returns no directory then.
+func (c *Cluster) lockState(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	dir = filepath.Clean(dir)
+	if c.stateDirs[dir] != nil {
+		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return "", err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
-		return fmt.Errorf("stateDir %s of a remote source is in use by another process: give each replica one of its own: %w", dir, err)
+		c.log.Warn("the stateDir of a config server is in use by another process, so its state is not kept by this one; give each replica a directory of its own",
+			"state_dir", dir, "error", err)
+		return "", nil
 	}
 	c.stateDirs[dir] = f
-	return nil
+	return dir, nil
 }
 
 // unlockStates lets other processes have them, and this one's next controller.
@@ -39,15 +45,27 @@ func (c *Cluster) unlockStates() {
 	}
 }
 
-// reports tells config servers what has become of their objects.
-func (c *Cluster) reports() loop.Observer {
-	r := &loop.Reports{Loop: func() *loop.Loop { return c.loop }, To: map[int]loop.Reporter{}}
-	for i, of := range c.remotes {
-		if of != nil {
-			r.To[i] = of
+// report tells config servers what has become of an object of theirs, while this replica leads: the others don't know of all
+// proxies.
+func (c *Cluster) report(owner int, k object.Key, status any) {
+	for i, r := range c.remotes {
+		switch {
+		case r == nil:
+		case i == owner:
+			r.Report(k, status)
+		default:
+			r.Report(k, nil)
 		}
 	}
-	return r
+}
+
+// endReports leaves it to another replica.
+func (c *Cluster) endReports() {
+	for _, r := range c.remotes {
+		if r != nil {
+			r.ForgetReports()
+		}
+	}
 }
 
 // elsewhere says how it is with config servers and member clusters.

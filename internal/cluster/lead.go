@@ -156,7 +156,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 	})
 	err = group.Wait()
 	c.leads.Store(nil)
-	c.loop.Call(c.running, func() { c.term = nil })
+	c.loop.Call(c.running, func() { c.term = nil; c.endReports() })
 	return err
 }
 
@@ -248,8 +248,10 @@ func (c *Cluster) write(k object.Key, status any) {
 	if t == nil {
 		return
 	}
-	if owner := c.loop.Owner(k); owner >= 0 && owner != c.clusterSource() {
-		return // the object that is used is in a file
+	owner := c.loop.Owner(k)
+	c.report(owner, k, status)
+	if owner >= 0 && owner != c.clusterSource() {
+		return // the object that is used is in a file, or of a config server
 	}
 	if !c.selection.writes(k) {
 		return

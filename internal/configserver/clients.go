@@ -66,6 +66,12 @@ func (a Access) clients() ([]clientEntry, error) {
 		case (c.Token == "") == (c.Certificate == ""):
 			return nil, fmt.Errorf("%s (%s): a client is known by a token or a certificate: name one of them", at, c.Name)
 		}
+		if c.Namespaces != nil && len(c.Namespaces) == 0 {
+			return nil, fmt.Errorf("%s (%s): namespaces is empty: leave it out for all, or name some", at, c.Name)
+		}
+		if c.Certificate != "" && !a.Certificate {
+			return nil, fmt.Errorf("%s (%s): it is known by a certificate, and no authority of certificates is known: name one with --client-ca", at, c.Name)
+		}
 		for _, o := range f.Clients[:i] {
 			switch {
 			case o.Name == c.Name:

@@ -16,7 +16,7 @@ import (
 // TestClients protects objects of one client from another: each is known by its token or its certificate alone, and has
 // its own rights.
 func TestClients(t *testing.T) {
-	a := Access{ClientsFile: filepath.Join(t.TempDir(), "clients.yaml"), Rights: Rights{Secrets: true}, Anybody: true}
+	a := Access{ClientsFile: filepath.Join(t.TempDir(), "clients.yaml"), Rights: Rights{Secrets: true}, Anybody: true, Certificate: true}
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(a.ClientsFile, []byte(text), 0o600); err != nil {
@@ -71,6 +71,7 @@ func TestClients(t *testing.T) {
 		"clients:\n- {name: a, token: verysecret, x: 1}":         "it is not a list of clients",
 		"clients:\n- {name: a}":                                  "name one of them",
 		"clients:\n- {name: a, token: b, certificate: c}":        "name one of them",
+		"clients:\n- {name: a, token: b, namespaces: []}":        "namespaces is empty",
 		"clients:\n- {token: b}":                                 "name is empty",
 		"clients:\n- {name: a, token: b}\n- {name: a, token: c}": "two clients of the name a",
 		"clients:\n- {name: a, token: b}\n- {name: c, token: b}": "known by the same as a",

@@ -234,9 +234,10 @@ func eachPacked(m protoreflect.Message, do func(*anypb.Any)) {
 
 // What a patch can't change, since it says where a Gateway listens, who clients are, and what they meet on their way.
 var (
-	protectedListener = []protoreflect.Name{
-		"name", "address", "additional_addresses", "use_original_dst", "bind_to_port", "internal_listener", "reuse_port", "enable_reuse_port",
-		"traffic_direction", "udp_listener_config", "default_filter_chain", "filter_chain_matcher", "fcds_config", "listener_filters",
+	// Of a listener all but these.
+	patchableListener = []protoreflect.Name{
+		"filter_chains", "access_log", "per_connection_buffer_limit_bytes", "connection_balance_config", "tcp_backlog_size", "tcp_fast_open_queue_length",
+		"socket_options", "max_connections_to_accept_per_socket_event", "enable_mptcp", "drain_type", "stat_prefix",
 	}
 	protectedChain = []protoreflect.Name{"name", "filter_chain_match", "transport_socket", "metadata"}
 	protectedHCM   = []protoreflect.Name{
@@ -251,7 +252,7 @@ var (
 // protected reports what a patch has changed that it can't. HTTP filters may be added right before the last one, where all
 // that may refuse a request has been.
 func protected(before, after *listenerv3.Listener) error {
-	if f := changed(before, after, protectedListener); f != "" {
+	if f := changed(before, after, fieldsBut(before, patchableListener)); f != "" {
 		return fmt.Errorf("a patch can't change %s of a listener", f)
 	}
 	if len(before.GetFilterChains()) != len(after.GetFilterChains()) {
@@ -290,6 +291,13 @@ func protectedFilter(was, now *listenerv3.Filter) error {
 	if len(ours) == 0 || len(all) < len(ours) {
 		return errors.New("a patch can't remove http_filters")
 	}
+	seen := map[string]bool{}
+	for _, f := range all {
+		if seen[f.GetName()] {
+			return fmt.Errorf("http_filters has two of the name %q: give the one that is added another name", f.GetName())
+		}
+		seen[f.GetName()] = true
+	}
 	last := len(ours) - 1
 	for i := range last {
 		if !proto.Equal(ours[i], all[i]) {
@@ -300,6 +308,17 @@ func protectedFilter(was, now *listenerv3.Filter) error {
 		return errors.New("a patch can't change the last of http_filters, nor add any behind it")
 	}
 	return nil
+}
+
+// fieldsBut are the fields of a message but for some.
+func fieldsBut(m proto.Message, some []protoreflect.Name) (names []protoreflect.Name) {
+	all := m.ProtoReflect().Descriptor().Fields()
+	for i := range all.Len() {
+		if name := all.Get(i).Name(); !slices.Contains(some, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // changed returns which of some fields differs; empty for none.

@@ -28,7 +28,7 @@ func TestProtectedFields(t *testing.T) {
 		of     proto.Message
 		fields []protoreflect.Name
 	}{
-		{&listenerv3.Listener{}, protectedListener}, {&listenerv3.FilterChain{}, protectedChain}, {&hcmv3.HttpConnectionManager{}, protectedHCM},
+		{&listenerv3.Listener{}, patchableListener}, {&listenerv3.FilterChain{}, protectedChain}, {&hcmv3.HttpConnectionManager{}, protectedHCM},
 	} {
 		d := c.of.ProtoReflect().Descriptor()
 		for _, name := range c.fields {

@@ -58,6 +58,11 @@ var untakenPolicy = tryOthers(&routev3.RetryPolicy{RetryOn: unsent, NumRetries: 
 // repeats reports whether attempts may be repeated by a rule's or a policy's own word.
 func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
 
+// hedges reports whether an attempt that takes too long is repeated.
+func hedges(r *ir.Retry, t *ir.Timeouts) bool {
+	return t != nil && timeout(t.Backend) > 0 && repeats(r) && slices.Contains(r.StatusCodes, http.StatusGatewayTimeout)
+}
+
 // setRetry says when an attempt is repeated, and how soon its answer has to begin.
 //
 // An attempt that took too long is repeated where 504 is among the codes, which is the answer to it. Envoy's condition for
@@ -81,7 +86,7 @@ func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 		p.RetryOn += ",retriable-status-codes"
 		p.RetriableStatusCodes = r.StatusCodes
 	}
-	if p.PerTryTimeout != nil && slices.Contains(r.StatusCodes, http.StatusGatewayTimeout) {
+	if hedges(r, t) {
 		a.HedgePolicy = &routev3.HedgePolicy{HedgeOnPerTryTimeout: true}
 	}
 	if r.Backoff != nil && *r.Backoff > 0 {

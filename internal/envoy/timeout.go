@@ -76,7 +76,11 @@ func boundAnswer(settings *map[string]*anypb.Any, t *ir.Timeouts, r *ir.Retry) e
 	if t == nil || timeout(t.Backend) == 0 || !repeats(r) {
 		return nil
 	}
-	ms := (min(*t.Backend, longest) + answerGrace).Milliseconds()
+	limit := min(*t.Backend, longest)
+	if hedges(r, t) { // it goes on beside the next ones, and Envoy ends the request with the first that ends like this
+		limit = min(limit*time.Duration(r.Attempts+2), longest)
+	}
+	ms := (limit + answerGrace).Milliseconds()
 	return changeRequests(settings, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Append{
 		Append: &corev3.HeaderValueOption{
 			Header:       &corev3.HeaderValue{Key: wholeAnswer, Value: strconv.FormatInt(ms, 10)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -141,7 +142,8 @@ func (m *member) connect(ctx context.Context) error {
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	synced := make(chan error, 1)
+	m.forgive()
+	synced := make(chan error, 2)
 	if err := m.watch(ctx, config, export, synced); err != nil {
 		return err
 	}
@@ -397,15 +399,22 @@ func (m *member) lost(err error) {
 	m.source.touch()
 }
 
-// refuse notes a request that the cluster has refused. That it has forgotten an old version is no refusal, and whether it
-// can be reached is asked by itself.
+// refuse notes a request of informers that has failed. That the cluster has forgotten an old version, or ends a watch, is
+// no failure.
 func (m *member) refuse(err error) {
-	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return
 	}
 	m.source.mu.Lock()
 	defer m.source.mu.Unlock()
 	m.failed, m.failedAt = err, time.Now()
+}
+
+// forgive forgets what has failed, since all is tried anew.
+func (m *member) forgive() {
+	m.source.mu.Lock()
+	defer m.source.mu.Unlock()
+	m.failed = nil
 }
 
 // refused is what the cluster has refused of late; nil for nothing.

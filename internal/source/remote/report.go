@@ -24,10 +24,16 @@ type reports struct {
 	mu      sync.Mutex
 	known   map[object.Key]*discoveryv3.Resource
 	pending map[object.Key]struct{}
+	// gone are some of which there is nothing to say any more: whether the server has heard so before a connection broke
+	// nobody knows, so that it is said again.
+	gone map[object.Key]struct{}
 }
 
+// maxGone bounds how many are said again.
+const maxGone = 10_000
+
 func newReports() *reports {
-	return &reports{wake: make(chan struct{}, 1), known: map[object.Key]*discoveryv3.Resource{}, pending: map[object.Key]struct{}{}}
+	return &reports{wake: make(chan struct{}, 1), known: map[object.Key]*discoveryv3.Resource{}, pending: map[object.Key]struct{}{}, gone: map[object.Key]struct{}{}}
 }
 
 // Report says what the status of an object of the server is, which nobody changes any more; nil that there is nothing to say
@@ -41,13 +47,16 @@ func (s *Source) Report(k object.Key, status any) {
 		if was == nil {
 			return
 		}
-		delete(r.known, k)
+		if delete(r.known, k); len(r.gone) < maxGone {
+			r.gone[k] = struct{}{}
+		}
 	} else {
 		now, err := wire.StatusResource(k.Name, status)
 		if err != nil || proto.Equal(now, was) {
 			return
 		}
 		r.known[k] = now
+		delete(r.gone, k)
 	}
 	r.pending[k] = struct{}{}
 	select {
@@ -56,16 +65,31 @@ func (s *Source) Report(k object.Key, status any) {
 	}
 }
 
+// ForgetReports takes back nothing that the server has been told, and tells it no more: another process does.
+func (s *Source) ForgetReports() {
+	r := s.reports
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.known)
+	clear(r.pending)
+	clear(r.gone)
+}
+
 // reportAgain is how soon a server is told anew that has ended the call alone.
 const reportAgain = 5 * time.Second
 
 // report tells the server statuses until ctx ends, which is when the connection does.
 func (s *Source) report(ctx context.Context, conn *grpc.ClientConn) {
+	said := ""
 	for ctx.Err() == nil {
 		err := s.tell(ctx, conn)
 		if code := status.Code(err); code == codes.Unimplemented || code == codes.PermissionDenied {
 			s.log.Debug("the config server takes no statuses", "reason", reason(err))
 			return
+		}
+		if text := reason(err); ctx.Err() == nil && text != said {
+			said = text
+			s.log.Warn("statuses of objects can't be told to the config server; it is tried again", "error", text)
 		}
 		sleep(ctx, reportAgain)
 	}
@@ -103,27 +127,36 @@ func (r *reports) again() {
 	for k := range r.known {
 		r.pending[k] = struct{}{}
 	}
+	for k := range r.gone {
+		r.pending[k] = struct{}{}
+	}
 }
 
-// maxReported bounds how many statuses are told at once.
-const maxReported = 500
+// maxReported and maxReportedBytes bound what is told at once.
+const (
+	maxReported      = 500
+	maxReportedBytes = 1 << 20
+)
 
 // take returns what is to be told.
 func (r *reports) take(urls map[object.Kind]string) (out []*discoveryv3.DeltaDiscoveryResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var last *discoveryv3.DeltaDiscoveryResponse
+	size := 0
 	for _, k := range slices.SortedFunc(maps.Keys(r.pending), object.Key.Compare) {
 		url, ok := urls[k.Kind]
 		if !ok {
 			continue
 		}
-		if last == nil || last.TypeUrl != url || len(last.Resources)+len(last.RemovedResources) == maxReported {
+		if last == nil || last.TypeUrl != url || len(last.Resources)+len(last.RemovedResources) == maxReported || size > maxReportedBytes {
+			size = 0
 			last = &discoveryv3.DeltaDiscoveryResponse{TypeUrl: url}
 			out = append(out, last)
 		}
 		if known := r.known[k]; known != nil {
 			last.Resources = append(last.Resources, known)
+			size += len(known.GetResource().GetValue())
 		} else {
 			last.RemovedResources = append(last.RemovedResources, wire.Name(k.Name))
 		}
