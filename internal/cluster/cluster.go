@@ -89,6 +89,7 @@ type Cluster struct {
 	cache       cache.Cache
 	source      *kube.Source
 	remotes     []*remote.Source    // by index of the sources; nil for those of another kind
+	reporters   loop.Reporters      // those of them that are config servers, by their index
 	members     *members.Source     // nil for none
 	stateDirs   map[string]*os.File // the locks of those of remotes
 	expected    []string            // kinds of which earlier controllers have read objects
@@ -172,7 +173,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, kinds: kindsFor(opts), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
 		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{}, troubled: view.NewTroubled(),
-		stateDirs: map[string]*os.File{}, channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
+		stateDirs: map[string]*os.File{}, reporters: loop.Reporters{}, channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	if err := c.connect(); err != nil {
@@ -422,6 +423,9 @@ func (c *Cluster) openRemotes(channel string) error {
 			if err != nil {
 				return err
 			}
+		}
+		if r != nil {
+			c.reporters[len(c.remotes)] = r
 		}
 		c.remotes = append(c.remotes, r)
 	}

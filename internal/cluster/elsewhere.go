@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -42,20 +41,6 @@ func (c *Cluster) lockState(dir string) (string, error) {
 func (c *Cluster) unlockStates() {
 	for _, f := range c.stateDirs {
 		_ = f.Close()
-	}
-}
-
-// report tells config servers what has become of an object of theirs, while this replica leads: the others don't know of all
-// proxies.
-func (c *Cluster) report(owner int, k object.Key, status any) {
-	for i, r := range c.remotes {
-		switch {
-		case r == nil:
-		case i == owner:
-			r.Report(k, status)
-		default:
-			r.Report(k, nil)
-		}
 	}
 }
 

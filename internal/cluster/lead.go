@@ -249,7 +249,7 @@ func (c *Cluster) write(k object.Key, status any) {
 		return
 	}
 	owner := c.loop.Owner(k)
-	c.report(owner, k, status)
+	c.reporters.Report(owner, k, status) // the other replicas don't know of all proxies
 	if owner >= 0 && owner != c.clusterSource() {
 		return // the object that is used is in a file, or of a config server
 	}

@@ -1,6 +1,7 @@
 package configserver
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -63,22 +64,7 @@ const (
 func (s *Server) converse(stream stream, c *session) error {
 	s.store.enter(c)
 	defer s.store.leave(c)
-	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			request, err := stream.Recv()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case requests <- request:
-			case <-stream.Context().Done():
-				return
-			}
-		}
-	}()
+	requests, failed := receive(stream.Context(), stream.Recv)
 	again := time.NewTicker(admitEvery)
 	defer again.Stop()
 	for {
@@ -113,6 +99,26 @@ func (s *Server) converse(stream stream, c *session) error {
 			s.metrics.sent(response)
 		}
 	}
+}
+
+// receive hands over what a stream brings, until that ends, and why it does.
+func receive[M any](ctx context.Context, next func() (M, error)) (<-chan M, <-chan error) {
+	out, failed := make(chan M), make(chan error, 1)
+	go func() {
+		for {
+			m, err := next()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case out <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, failed
 }
 
 // handle takes in what a client says.

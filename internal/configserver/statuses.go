@@ -40,21 +40,10 @@ func (s *Server) takeStatuses(stream grpc.ServerStream) error {
 		return status.Error(codes.PermissionDenied, "the config server writes no statuses that this client tells")
 	}
 	log := s.opts.Log.With("client", who.Name, "address", from)
-	said, failed := make(chan *discoveryv3.DeltaDiscoveryResponse), make(chan error, 1)
-	go func() {
-		for {
-			m := &discoveryv3.DeltaDiscoveryResponse{}
-			if err := stream.RecvMsg(m); err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case said <- m:
-			case <-stream.Context().Done():
-				return
-			}
-		}
-	}()
+	said, failed := receive(stream.Context(), func() (*discoveryv3.DeltaDiscoveryResponse, error) {
+		m := &discoveryv3.DeltaDiscoveryResponse{}
+		return m, stream.RecvMsg(m)
+	})
 	again := time.NewTicker(admitEvery)
 	defer again.Stop()
 	for {

@@ -12,11 +12,25 @@ type Reporter interface {
 	Report(k object.Key, status any)
 }
 
+// Reporters are the sources that want to know, by index.
+type Reporters map[int]Reporter
+
+// Report tells the source that an object is from what its status is. An object that another source has now is none of the
+// former one's.
+func (r Reporters) Report(owner int, k object.Key, status any) {
+	for i, to := range r {
+		if i == owner {
+			to.Report(k, status)
+		} else {
+			to.Report(k, nil)
+		}
+	}
+}
+
 // Reports tells sources what has become of their objects.
 type Reports struct {
 	Loop func() *Loop
-	// To are the sources that want to know, by index.
-	To map[int]Reporter
+	To   Reporters
 
 	changed map[object.Key]any
 }
@@ -34,17 +48,10 @@ func (r *Reports) Committed(c *flow.Commit) {
 	}
 }
 
-// Published tells what has changed. An object that another source has now is none of the former one's.
+// Published tells what has changed.
 func (r *Reports) Published() {
 	for k, status := range r.changed {
-		owner := r.Loop().Owner(k)
-		for i, to := range r.To {
-			if i == owner {
-				to.Report(k, status)
-			} else {
-				to.Report(k, nil)
-			}
-		}
+		r.To.Report(r.Loop().Owner(k), k, status)
 	}
 	clear(r.changed)
 }

@@ -83,7 +83,7 @@ type Standalone struct {
 	inputs   []input
 	remotes  []*remote.Source
 	// reporters are those of them, by their index among the inputs.
-	reporters map[int]loop.Reporter
+	reporters loop.Reporters
 	members   *members.Source // nil for none
 	times     *view.Transitions
 	troubled  *view.Troubled
@@ -131,7 +131,7 @@ func New(opts Options) (*Standalone, error) {
 	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{
 		opts: opts, kinds: kinds, pipeline: pipeline.New(options),
-		reporters: map[int]loop.Reporter{}, times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
+		reporters: loop.Reporters{}, times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
 	}
 	names, err := s.open()
 	if err != nil {
