@@ -89,7 +89,7 @@ type Cluster struct {
 	cache       cache.Cache
 	source      *kube.Source
 	remotes     []*remote.Source    // by index of the sources; nil for those of another kind
-	reporters   loop.Reporters      // those of them that are config servers, by their index
+	reporters   loop.Reporters      // those that are there, by their index
 	members     *members.Source     // nil for none
 	stateDirs   map[string]*os.File // the locks of those of remotes
 	expected    []string            // kinds of which earlier controllers have read objects
