@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -11,7 +13,8 @@ import (
 )
 
 // declareForwardChains declares the chains of listeners without requests, which forward what comes to
-// backends of their routes.
+// backends of their routes. Beside them, hosts whose own listener can't serve are closed: a listener
+// that is less specific must not get their connections, which could pass what guards them.
 func (p *Pipeline) declareForwardChains() {
 	withRoutes := flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(PortKey)) {
@@ -26,6 +29,11 @@ func (p *Pipeline) declareForwardChains() {
 			}
 		}, topology.ListenerKey.Compare)
 	byPort.Also(p.Graph.SetListeners)
+	closed := flow.NewIndex(p.ownedHosts, func(k portHost, v ownedHost, yield func(PortKey)) {
+		if v.closed() {
+			yield(k.PortKey)
+		}
+	}, portHost.compare)
 	p.forwardChains = flow.Group("chains-that-forward", byPort,
 		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) ([]ir.Chain, bool) {
 			listeners := make([]*topology.Listener, 0, members.Len())
@@ -44,7 +52,13 @@ func (p *Pipeline) declareForwardChains() {
 					Created: rules.created, Rules: rules.Rules.Rules,
 				})
 			}
-			return translate.Forwards(listeners, routes), true
+			var hosts []string
+			if _, first := members.At(0); first.Protocol == gwv1.TLSProtocolType {
+				for host := range flow.Select(c, closed, k).All() {
+					hosts = append(hosts, host.hostname)
+				}
+			}
+			return translate.Forwards(listeners, routes, hosts), true
 		})
 }
 

@@ -34,8 +34,12 @@ func (k portHost) compare(o portHost) int {
 // ownedHost says which listeners of a port have a hostname.
 type ownedHost struct {
 	plain, https ir.TableKey // of those that serve; zero for none
+	forwards     bool        // one of TLS serves
 	tls          bool        // some are of HTTPS or TLS, whether or not they serve
 }
+
+// closed reports whether connections to the hostname lead to nothing, since what has it doesn't serve.
+func (h ownedHost) closed() bool { return h.tls && !h.forwards && h.https == (ir.TableKey{}) }
 
 // otherHosts is what the HTTPS listeners of a port need to know of each other.
 type otherHosts struct {
@@ -52,15 +56,8 @@ func (a otherHosts) equal(b otherHosts) bool {
 	return (a.all == nil) == (b.all == nil) && slices.Equal(a.all, b.all) && slices.Equal(a.wide, b.wide)
 }
 
-// declareFallbacks declares the hosts that have an answer even without a route: 404 where it is
-// the listener's own, and 421 where another listener of the port owns it. Plain HTTP listeners
-// share a route table, so each has its hostname there. An HTTPS listener has
-// a table to itself, which a client reaches by its server name; a request in it
-// for a host of another listener came over the wrong connection, and one for a
-// host of none is not found (Listener.hostname in the Gateway API). The hosts of a
-// listener that doesn't serve are its own all the same, and so are those of TLS
-// listeners, which see no requests.
-func (p *Pipeline) declareFallbacks() {
+// declareOwnedHosts declares which listeners have the hostnames of ports.
+func (p *Pipeline) declareOwnedHosts() {
 	byHost := flow.NewIndex(p.Graph.Listeners,
 		func(_ topology.ListenerKey, l *topology.Listener, yield func(portHost)) {
 			if keepsHosts(l) {
@@ -68,7 +65,7 @@ func (p *Pipeline) declareFallbacks() {
 			}
 		}, topology.ListenerKey.Compare)
 	byHost.Also(p.Graph.SetListeners)
-	owned := flow.Group("hosts-of-listeners", byHost,
+	p.ownedHosts = flow.Group("hosts-of-listeners", byHost,
 		func(_ *flow.Ctx, k portHost, members flow.Members[topology.ListenerKey, *topology.Listener]) (ownedHost, bool) {
 			var out ownedHost
 			for _, l := range members.All() {
@@ -81,21 +78,31 @@ func (p *Pipeline) declareFallbacks() {
 						out.https = table
 					}
 				case gwv1.TLSProtocolType:
-					out.tls = true
+					out.tls, out.forwards = true, out.forwards || l.Serves
 				case gwv1.TCPProtocolType, gwv1.UDPProtocolType: // no requests, no hosts
 				}
 			}
 			return out, out != ownedHost{}
 		}, flow.Equal(flow.Same[ownedHost]))
+}
 
+// declareFallbacks declares the hosts that have an answer even without a route: 404 where it is
+// the listener's own, and 421 where another listener of the port owns it. Plain HTTP listeners
+// share a route table, so each has its hostname there. An HTTPS listener has
+// a table to itself, which a client reaches by its server name; a request in it
+// for a host of another listener came over the wrong connection, and one for a
+// host of none is not found (Listener.hostname in the Gateway API). The hosts of a
+// listener that doesn't serve are its own all the same, and so are those of TLS
+// listeners, which see no requests.
+func (p *Pipeline) declareFallbacks() {
 	withTLS := func(k portHost, v ownedHost, yield func(PortKey)) {
 		if v.tls {
 			yield(k.PortKey)
 		}
 	}
-	count := flow.Count("tls-hosts-of-ports", owned, withTLS)
-	all := flow.NewIndex(owned, withTLS, portHost.compare)
-	wide := flow.NewIndex(owned, func(k portHost, v ownedHost, yield func(PortKey)) {
+	count := flow.Count("tls-hosts-of-ports", p.ownedHosts, withTLS)
+	all := flow.NewIndex(p.ownedHosts, withTLS, portHost.compare)
+	wide := flow.NewIndex(p.ownedHosts, func(k portHost, v ownedHost, yield func(PortKey)) {
 		if v.https != (ir.TableKey{}) && (k.hostname == "" || strings.HasPrefix(k.hostname, "*")) {
 			yield(k.PortKey)
 		}
@@ -116,7 +123,7 @@ func (p *Pipeline) declareFallbacks() {
 			emit(k, out)
 		}, flow.Equal(otherHosts.equal))
 
-	p.fallbacks = flow.Map("fallback-host-names", owned,
+	p.fallbacks = flow.Map("fallback-host-names", p.ownedHosts,
 		func(c *flow.Ctx, k portHost, v ownedHost, emit func(ir.HostKey, bool)) {
 			others, served := flow.Get(c, others, k.PortKey)
 			if !served {

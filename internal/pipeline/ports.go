@@ -101,6 +101,7 @@ func (p *Pipeline) declarePorts() {
 	p.declareSockets()
 	p.declarePortFilters()
 	p.declareTableChains()
+	p.declareOwnedHosts()
 	p.declareForwardChains()
 	p.declareFallbacks()
 }

@@ -88,6 +88,7 @@ type ports struct {
 	portSettings  flow.Table[PortKey, *ir.Listener]
 	tableChains   flow.Table[ir.TableKey, tableChain]
 	listedChains  flow.Table[ir.TableKey, tableChain]
+	ownedHosts    flow.Table[portHost, ownedHost]
 	forwardChains flow.Table[PortKey, []ir.Chain]
 	Ports         *flow.Derived[PortKey, *ir.Listener]
 	RouteTables   *flow.Derived[ir.TableKey, TableFront]

@@ -74,8 +74,9 @@ type ForwardEntry struct {
 }
 
 // Forwards makes the chains of the listeners of a port that have no requests, with the routes on
-// them. Both are in any order.
-func Forwards(listeners []*topology.Listener, entries []ForwardEntry) []ir.Chain {
+// them. Both are in any order. The closed hosts are those of listeners that don't serve:
+// a chain for connections to wider hosts must not get theirs.
+func Forwards(listeners []*topology.Listener, entries []ForwardEntry, closed []string) []ir.Chain {
 	routes := map[topology.ListenerKey][]*ForwardEntry{}
 	for i := range entries {
 		e := &entries[i]
@@ -85,7 +86,26 @@ func Forwards(listeners []*topology.Listener, entries []ForwardEntry) []ir.Chain
 	for _, l := range slices.SortedFunc(slices.Values(listeners), func(a, b *topology.Listener) int { return a.Key.Compare(b.Key) }) {
 		out = append(out, forwards(l, routes[l.Key])...)
 	}
+	names := map[string]bool{}
+	for i := range out {
+		names[out[i].Hostname] = true
+	}
+	for _, hostname := range closed {
+		if withinOne(hostname, names) {
+			out = append(out, ir.Chain{Hostname: hostname, Forward: &ir.Forward{}})
+		}
+	}
 	return out
+}
+
+// withinOne reports whether a wider name than a hostname is among names.
+func withinOne(hostname string, names map[string]bool) bool {
+	for hostname != "" {
+		if hostname = topology.Wider(hostname); names[hostname] {
+			return true
+		}
+	}
+	return false
 }
 
 // forwards makes the chains of a listener that has no requests: one for each

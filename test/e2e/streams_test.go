@@ -181,6 +181,32 @@ func TestTLSRoutesComeAndGo(t *testing.T) {
 	}
 }
 
+// TestListenerWithoutCertificateKeepsItsHosts protects what an HTTPS listener guards while its Secret is
+// away: a TLS listener with a wildcard doesn't get its connections.
+func TestListenerWithoutCertificateKeepsItsHosts(t *testing.T) {
+	t.Parallel()
+	secret := issue(func(*x509.Certificate) {}, "web.test")
+	s := startSite(t, map[string]string{
+		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}",
+			"{name: https, port: 443, protocol: HTTPS, hostname: web.test, tls: {certificateRefs: [{name: cert}]}}",
+			"{name: tls, port: 443, protocol: TLS, hostname: \"*.test\", tls: {mode: Passthrough}}"),
+		"tls.yaml": tlsBackend.must(t, "s1", "web.test"),
+		"web.yaml": siteRoute("web", "web.test", "v1"),
+		"a.yaml":   forwardRoute("TLSRoute", "a", "tls", "hostnames: [\"*.test\"]", "{name: s1, port: 8443}"),
+	})
+	s.reaches(t, 443, "a.test", "s1")
+	s.reaches(t, 443, "web.test", "")
+	s.write(t, "cert.yaml", secret.manifest(siteNamespace, "cert"))
+	eventually(t, siteTimeout, func() error {
+		web, err := s.stream(443, "web.test")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = web.conn.Close() }()
+		return web.get()
+	})
+}
+
 // TestUDPSessionsSurviveEdits protects the sources of a UDP port while its route, the
 // weights and the backends change: they stay with their endpoint as long as it is
 // among them, and nothing about them touches a listener.
