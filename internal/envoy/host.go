@@ -94,6 +94,20 @@ func closedHost(h *ir.Host, why error) (*Part, []RuleError) {
 	return part, append(errs, more...)
 }
 
+// Unserved answers for a virtual host that is held back with 503: without an answer of its own, another host with a wildcard
+// might answer in its place.
+func Unserved(p *Part) *Part {
+	vh := &routev3.VirtualHost{
+		Name: "h", Domains: []string{p.Name},
+		Routes: []*routev3.Route{{Match: everything(), Action: direct(http.StatusServiceUnavailable)}},
+	}
+	body, err := hostField(vh)
+	if err != nil {
+		panic(fmt.Sprintf("envoy: host %q: %v", p.Name, err)) // the name is that of a host that could be given to Envoy
+	}
+	return &Part{Name: p.Name, Hash: Sum(body), Body: body, Guard: guardOfHost(vh), nobody: true}
+}
+
 // Closed returns a rule that refuses what a rule matches.
 func Closed(r *ir.Rule) *ir.Rule {
 	return &ir.Rule{Source: r.Source, Match: r.Match, Status: failure(r)}

@@ -11,7 +11,6 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -102,34 +101,14 @@ func (p Patch) Fits(r *Resource) bool {
 
 // Patched returns a listener with a patch applied. What decides who may pass has to be as it was: see protected.
 func (r *Resource) Patched(p Patch) (*Resource, error) {
-	before, after := &listenerv3.Listener{}, &listenerv3.Listener{}
-	if err := proto.Unmarshal(r.Body(), before); err != nil {
-		return nil, err
-	}
-	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(before)
+	o, err := OfferResource(r)
 	if err != nil {
 		return nil, err
 	}
-	if text, err = applied(text, p.Operations); err != nil {
+	if err := o.TakePatch(p.Operations); err != nil {
 		return nil, err
 	}
-	if err := protojson.Unmarshal(text, after); err != nil {
-		return nil, inShort(err)
-	}
-	if err := errors.Join(after.ValidateAll(), validPacked(after)); err != nil {
-		return nil, inShort(err)
-	}
-	routerLast(after)
-	if err := protected(before, after); err != nil {
-		return nil, err
-	}
-	body, err := marshal(after)
-	if err != nil {
-		return nil, inShort(err)
-	}
-	out := *r
-	out.head, out.Version = body, Sum(body).String()
-	return &out, nil
+	return o.Resource(), nil
 }
 
 // routerLast moves HTTP filters that a patch has put at the end, as JSON patches can without a count, before the router, behind

@@ -82,6 +82,12 @@ func NewBundle(parts []*Part) *Bundle {
 	return b
 }
 
+// Hash returns what differs where the parts do.
+func (b *Bundle) Hash() Hash { return b.hash }
+
+// Parts returns the parts, sorted by name. They are not to be changed.
+func (b *Bundle) Parts() []*Part { return b.parts }
+
 // Equal reports whether two bundles hold the same.
 func (b *Bundle) Equal(o *Bundle) bool {
 	return b == o || b != nil && o != nil && b.hash == o.hash && b.headers == o.headers
@@ -156,6 +162,28 @@ func (r *Resource) Parts() []*Part { return slices.Collect(r.parts) }
 // WithParts returns the resource with other parts and the version that follows.
 func (r *Resource) WithParts(parts []*Part) *Resource {
 	return NewComposite(r.Type, r.Name, r.head, parts).Guarded(r.Guard())
+}
+
+// Become returns the resource with the content of another one, and all else that is said of it as it was.
+func (r *Resource) Become(other *Resource) *Resource {
+	out := *r
+	out.head, out.Version = other.head, other.Version
+	return &out
+}
+
+// Bundles returns the parts as they are kept together; none for most types.
+func (r *Resource) Bundles() []*Bundle {
+	if r.composite == nil {
+		return nil
+	}
+	return r.bundles
+}
+
+// WithBundles returns the resource with other parts, and all else that is said of it as it was.
+func (r *Resource) WithBundles(bundles []*Bundle) *Resource {
+	out, now := *r, newBundled(r.Type, r.Name, r.head, bundles)
+	out.Version, out.composite = now.Version, &composite{bundles: bundles, guard: r.Guard()}
+	return &out
 }
 
 // WaitsFor names what a resource is of no use without: the secrets of a cluster, which counts
