@@ -20,6 +20,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+	"github.com/gatehouse-dev/gatehouse/internal/extension"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 	"github.com/gatehouse-dev/gatehouse/internal/terminal"
@@ -41,6 +43,7 @@ type runFlags struct {
 	logLevel     string
 	envoyLog     bool
 	accessLog    string
+	extensions   string
 	unsafe       bool
 	lenient      bool
 	client       clientFlags
@@ -102,6 +105,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
 	fl.StringVar(&f.accessLog, "access-log", "", "file to which a line of JSON is added for each request; parameters that say accessLog decide themselves")
+	fl.StringVar(&f.extensions, "extensions", "", "file with 'extensions', a list of extension servers as in the configuration of 'gatehouse controller'; they change what the Envoys are sent")
 	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	defineUnsafe(fl, &f.unsafe)
 	f.remotes.define(cmd)
@@ -113,6 +117,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	complete(cmd, "bind", "127.0.0.1", "0.0.0.0", "::1", "::")
 	_ = cmd.MarkFlagDirname("state-dir")
 	_ = cmd.MarkFlagFilename("access-log")
+	_ = cmd.MarkFlagFilename("extensions", "yaml", "json")
 	return cmd
 }
 
@@ -131,6 +136,12 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	clusters, err := f.members.options()
 	if err != nil {
 		return err
+	}
+	var extensions []extension.Options
+	if f.extensions != "" {
+		if extensions, err = configuration.LoadExtensions(f.extensions); err != nil {
+			return usageError{fmt.Errorf("--extensions: %w", err)}
+		}
 	}
 	client, err := f.client.options()
 	if err != nil {
@@ -177,7 +188,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
 		Paths: paths, Stdin: os.Stdin, Remotes: f.remotes.options(), Clusters: clusters, Experimental: f.experimental,
-		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient, Ingresses: ingresses,
+		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient, Ingresses: ingresses, Extensions: extensions,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,
 		Output: envoyLog{log, f.envoyLog, ctx}.take,

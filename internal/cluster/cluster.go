@@ -25,6 +25,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+	"github.com/gatehouse-dev/gatehouse/internal/extension"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -97,9 +98,10 @@ type Cluster struct {
 	server      *xds.Server
 	loop        *loop.Loop
 	keySets     *fetch.Fetcher
-	proxies     proxies         // where they run
-	selection   selection       // what this process serves
-	running     context.Context // ends with Run
+	stage       *extension.Stage // nil without extensions
+	proxies     proxies          // where they run
+	selection   selection        // what this process serves
+	running     context.Context  // ends with Run
 	stop        context.CancelFunc
 
 	// Of the loop:
@@ -205,12 +207,24 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.loop = loop.New(loop.Options{
+	driven := loop.Options{
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: c.sourceNames(),
 		Derive: derive, Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
 		Late: lateBy, Observers: []loop.Observer{c.proxies, c},
-	})
+	}
+	if len(c.config.Extensions) > 0 {
+		if c.stage, err = extension.New(extension.Config{
+			Extensions: c.config.Extensions, Apply: c.server.Apply, Log: opts.Logs.For("xds"),
+			Tell: func(ctx context.Context, gateway object.Name, wrong []string) {
+				c.loop.TakeExtensions(ctx, gateway, wrong)
+			},
+		}); err != nil {
+			return nil, err
+		}
+		driven.Extensions = c.stage
+	}
+	c.loop = loop.New(driven)
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
 	if opts.Static == nil && !c.config.LeaderElection.Disabled {
@@ -327,6 +341,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	})
 	run("events", c.record)
 	run("loop", c.loop.Run)
+	if c.stage != nil {
+		run("extensions", c.stage.Run)
+	}
 	run("key sets", c.keySets.Run)
 	c.runSources(run)
 	for what, service := range c.proxies.services() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,7 +66,7 @@ func (c *Cluster) admin() admin.Admin {
 		v.Ready, v.Why = c.Ready()
 		v.Remotes = c.elsewhere()
 		return v
-	}, Troubled: c.counts, Ready: c.readyz, Replica: c.opts.Self.Name, More: c.keySets.Collectors()}
+	}, Troubled: c.counts, Ready: c.readyz, Replica: c.opts.Self.Name, More: slices.Concat(c.keySets.Collectors(), c.stage.Collectors())}
 }
 
 // Whoever reaches the pod reaches its ports. A proxy has up to four connections for xDS;

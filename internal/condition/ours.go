@@ -20,6 +20,7 @@ var ours = []string{
 	defaultGateway,
 	GatewayRolledOut,
 	patched,
+	extended,
 	policyAffected("AuthPolicy"),
 	policyAffected("RateLimitPolicy"),
 	policyAffected("TrafficPolicy"),

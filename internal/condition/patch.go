@@ -23,9 +23,14 @@ func GatewayPatched(wrong []string) metav1.Condition {
 	if len(wrong) == 0 {
 		return yes(gwv1.GatewayConditionType(patched), reasonPatched, "All patches of spec.envoy.patches are in force")
 	}
+	return no(gwv1.GatewayConditionType(patched), reasonNotPatched,
+		few(wrong)+". What a patch is for and can't be applied to is served without it")
+}
+
+// few joins what is wrong, up to maxProblems.
+func few(wrong []string) string {
 	if n := len(wrong) - maxProblems; n > 0 {
 		wrong = append(slices.Clone(wrong[:maxProblems]), fmt.Sprintf("%d more", n))
 	}
-	return no(gwv1.GatewayConditionType(patched), reasonNotPatched,
-		strings.Join(wrong, "; ")+". What a patch is for and can't be applied to is served without it")
+	return strings.Join(wrong, "; ")
 }

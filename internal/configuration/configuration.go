@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/extension"
 	"github.com/gatehouse-dev/gatehouse/internal/figures"
 )
 
@@ -35,6 +36,8 @@ type Configuration struct {
 	Log            Log            `json:"log"`
 	APIServer      APIServer      `json:"apiServer"`
 	Figures        Figures        `json:"figures"`
+	// Extensions are servers that change what proxies are sent, in this order.
+	Extensions []extension.Options `json:"extensions,omitempty"`
 }
 
 // Source is one of the places that objects come from: exactly one field is set.

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/extension"
 )
 
 // maxFile is more than any configuration needs.
@@ -45,4 +48,25 @@ func Parse(text []byte) (*Configuration, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// LoadExtensions reads a file with nothing but extensions, for those who run without a Configuration.
+func LoadExtensions(path string) ([]extension.Options, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Extensions []extension.Options `json:"extensions"`
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, len(text), maxFile)
+	}
+	if err := yaml.UnmarshalStrict(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := extension.Validate(file.Extensions, field.NewPath("extensions")).ToAggregate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return file.Extensions, nil
 }

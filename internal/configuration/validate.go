@@ -12,6 +12,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gatehouse-dev/gatehouse/internal/extension"
 )
 
 // controllerName is the API's own pattern for spec.controllerName.
@@ -62,6 +64,7 @@ func (c *Configuration) Validate() error {
 	series("maxSeriesPerGateway", c.Figures.MaxSeriesPerGateway)
 	series("maxSeriesPerNamespace", c.Figures.MaxSeriesPerNamespace)
 	errs = append(errs, c.Figures.OTLP.validate(field.NewPath("figures", "otlp"))...)
+	errs = append(errs, extension.Validate(c.Extensions, field.NewPath("extensions"))...)
 	return errs.ToAggregate()
 }
 

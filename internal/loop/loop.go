@@ -18,7 +18,9 @@ type Options struct {
 	Pipeline *pipeline.Pipeline
 	// Server serves the proxies of this process.
 	Server *xds.Server
-	Log    *slog.Logger
+	// Extensions, if not nil, takes what the server is to have, and hands it on.
+	Extensions Extensions
+	Log        *slog.Logger
 	// Sources are those that there are, as who runs this process knows them. Of two that define an
 	// object the first one counts.
 	Sources []string
@@ -49,6 +51,12 @@ type Contents interface {
 	// goroutine calls that function. The loop calls Want, and what the function returns to
 	// take what is newest of them.
 	Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) (take func() source.Batch))
+}
+
+// Extensions have others change what proxies are told before the server has it.
+type Extensions interface {
+	// Apply must not wait for anything.
+	Apply(updates []xds.Update)
 }
 
 // KeySets fetches key sets, and hands over what it knows of each by Loop.Learn.
@@ -163,6 +171,13 @@ func (l *Loop) Learn(ctx context.Context, k keyset.Key, a keyset.Answer) {
 			l.publication.keySets.learnt(k)
 			l.Update(func(tx *flow.Tx) { l.Pipeline.TakeKeySets(tx, map[keyset.Key]*keyset.Answer{k: &a}) })
 		}
+	})
+}
+
+// TakeExtensions takes in what of a Gateway extension servers have no usable answer about, unless ctx ends first.
+func (l *Loop) TakeExtensions(ctx context.Context, gateway object.Name, wrong []string) {
+	l.Call(ctx, func() {
+		l.Update(func(tx *flow.Tx) { l.Pipeline.TakeExtensions(tx, gateway, wrong) })
 	})
 }
 

@@ -69,7 +69,7 @@ func (l *Loop) proceed() {
 	withheld := failing.or(l.Pipeline.Unguarded())
 	if l.Waits() && !exhausted {
 		l.apply(l.settledUpdates(withheld))
-		l.Server.Apply(p.endpoints())
+		l.serve(p.endpoints())
 		return
 	}
 	p.keySets.end()
@@ -77,7 +77,7 @@ func (l *Loop) proceed() {
 	l.apply(p.take(func(u *xds.Update) bool { return !withheld.has(u) }))
 	p.rounds = 0
 	if len(p.updates) > 0 {
-		l.Server.Apply(p.endpoints())
+		l.serve(p.endpoints())
 	}
 	l.tellWithheld(failing)
 	for _, o := range l.Observers {
@@ -91,11 +91,20 @@ func (l *Loop) proceed() {
 
 // apply tells proxies.
 func (l *Loop) apply(updates []xds.Update) {
-	l.Server.Apply(updates)
+	l.serve(updates)
 	for _, u := range updates {
 		if l.publication.known[u.Gateway] = true; u.Gone {
 			delete(l.publication.known, u.Gateway)
 		}
+	}
+}
+
+// serve hands updates to the server, by way of extensions if there are any.
+func (l *Loop) serve(updates []xds.Update) {
+	if l.Extensions != nil {
+		l.Extensions.Apply(updates)
+	} else {
+		l.Server.Apply(updates)
 	}
 }
 

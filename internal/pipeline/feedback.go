@@ -153,6 +153,15 @@ func extensionKind(filter string) status.RefKind {
 	return status.RefForward
 }
 
+// TakeExtensions takes in what of a Gateway's resources extension servers have no usable answer about; nil forgets it.
+func (p *Pipeline) TakeExtensions(tx *flow.Tx, gateway object.Name, wrong []string) {
+	if wrong == nil {
+		p.unextended.Delete(tx, gateway)
+		return
+	}
+	p.unextended.Set(tx, gateway, wrong)
+}
+
 // DropFeedback forgets what the proxies of a Gateway have said.
 func (p *Pipeline) DropFeedback(tx *flow.Tx, gateway object.Name) {
 	p.TakeFeedback(tx, gateway, xds.State{})

@@ -65,6 +65,7 @@ func New(opts Options) *Pipeline {
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
 	p.withheld = flow.NewInput[object.Name, status.Withheld](e, "withheld", flow.Equal(flow.Same[status.Withheld]))
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
+	p.unextended = flow.NewInput[object.Name, []string](e, "without-extensions", flow.Equal(slices.Equal[[]string]))
 	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)
 	p.acknowledged = flow.NewInput[markKey, lacking](e, "acknowledged-marks", flow.Equal(flow.Same[lacking]))
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")

@@ -29,6 +29,8 @@ type outside struct {
 	withheld *flow.Input[object.Name, status.Withheld] // see TakeWithheld
 	// acknowledged are the marks that the proxies of Gateways have, see declareCarried.
 	acknowledged *flow.Input[markKey, lacking]
+	// unextended is what of a Gateway's resources extension servers have no usable answer about; none without servers.
+	unextended *flow.Input[object.Name, []string]
 	// Problems are what sources say of inputs, by file or by object.
 	Problems *flow.Input[string, []source.Problem]
 	places   *flow.Input[string, []source.Place]

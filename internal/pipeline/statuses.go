@@ -112,6 +112,9 @@ func (p *Pipeline) declareGatewayStatus() {
 			if of, ok := flow.Get(c, p.patched, name); ok {
 				in.Patched = &of
 			}
+			if wrong, ok := flow.Get(c, p.unextended, name); ok {
+				in.Extended = new(condition.GatewayExtended(wrong))
+			}
 			if p.Children != nil {
 				in.Children = p.children(c, gw)
 			}

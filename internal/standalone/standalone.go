@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/extension"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
@@ -54,6 +55,8 @@ type Options struct {
 	AccessLog string
 	// Ingresses, if not nil, are served too.
 	Ingresses *ingress.Options
+	// Extensions are servers that change what proxies are sent.
+	Extensions []extension.Options
 	// Lenient starts although files have mistakes and nothing is kept of an earlier run.
 	Lenient bool
 
@@ -84,7 +87,8 @@ type Standalone struct {
 	remotes  []*remote.Source
 	// reporters are those of them, by their index among the inputs.
 	reporters loop.Reporters
-	members   *members.Source // nil for none
+	members   *members.Source  // nil for none
+	stage     *extension.Stage // nil without extensions
 	times     *view.Transitions
 	troubled  *view.Troubled
 	changes   []view.StateChange
@@ -156,10 +160,22 @@ func New(opts Options) (*Standalone, error) {
 		Log: opts.Log, StateDir: opts.StateDir,
 		Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { s.loop.Learn(ctx, k, a) },
 	})
-	s.loop = loop.New(loop.Options{
+	driven := loop.Options{
 		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: names, Derive: derive, KeySets: s.keySets,
 		Observers: []loop.Observer{s, s.fleet, &loop.Reports{Loop: func() *loop.Loop { return s.loop }, To: s.reporters}},
-	})
+	}
+	if len(opts.Extensions) > 0 {
+		if s.stage, err = extension.New(extension.Config{
+			Extensions: opts.Extensions, Apply: s.server.Apply, Log: opts.Log,
+			Tell: func(ctx context.Context, gateway object.Name, wrong []string) {
+				s.loop.TakeExtensions(ctx, gateway, wrong)
+			},
+		}); err != nil {
+			return nil, err
+		}
+		driven.Extensions = s.stage
+	}
+	s.loop = loop.New(driven)
 	return s, nil
 }
 
@@ -222,6 +238,9 @@ func (s *Standalone) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return s.loop.Run(watching) })
 	group.Go(func() error { return s.keySets.Run(watching) })
+	if s.stage != nil {
+		group.Go(func() error { return s.stage.Run(watching) })
+	}
 	err := group.Wait()
 	if s.release != nil {
 		s.release.Stop()

@@ -57,7 +57,7 @@ func (s *Standalone) Brief(routes int) (v view.View, left int) {
 func (s *Standalone) Handler() http.Handler {
 	return admin.Admin{
 		Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz,
-		Processes: s.processes, More: append(s.keySets.Collectors(), s.fleet, remote.Collector(s.elsewhere)),
+		Processes: s.processes, More: append(slices.Concat(s.keySets.Collectors(), s.stage.Collectors()), s.fleet, remote.Collector(s.elsewhere)),
 	}.Handler()
 }
 

@@ -48,6 +48,8 @@ type GatewayInput struct {
 	Children *Children
 	// Patched says what has become of patches for Envoy; nil for none.
 	Patched *metav1.Condition
+	// Extended says what has become of the questions to extension servers; nil without any.
+	Extended *metav1.Condition
 	// Affected are the policies that target the Gateway or its listeners.
 	Affected []topology.Affecting
 	// Now, where set, is the time by which certificates are judged. It may lag by
@@ -135,6 +137,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	}
 	if in.Patched != nil {
 		conditions = append(conditions, *in.Patched)
+	}
+	if in.Extended != nil {
+		conditions = append(conditions, *in.Extended)
 	}
 	conditions = append(conditions, affected(each.reader, in.Affected, wholly)...)
 	out := gwv1.GatewayStatus{

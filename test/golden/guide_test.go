@@ -17,7 +17,7 @@ import (
 // otherYAML is how many blocks of YAML of each page of the guide are no manifests: settings of the chart, configuration, or
 // parts of objects that stand on the page. All others are read and put through the pipeline.
 var otherYAML = map[string]int{
-	"auth.md": 4, "backends.md": 1, "blueprints.md": 4, "clusters.md": 2, "config-server.md": 3, "edge.md": 4, "figures.md": 2, "ingress-nginx.md": 1,
+	"auth.md": 4, "backends.md": 1, "blueprints.md": 4, "clusters.md": 2, "config-server.md": 3, "edge.md": 4, "extension-server.md": 2, "figures.md": 2, "ingress-nginx.md": 1,
 	"install.md": 3, "own-proxies.md": 1, "rollouts.md": 1, "route-filters.md": 2, "tcp-udp-tls.md": 1, "tls.md": 1, "upgrade.md": 1,
 }
 

@@ -1,0 +1,199 @@
+package extension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	extensionv1alpha1 "github.com/gatehouse-dev/gatehouse/api/extension/v1alpha1"
+)
+
+const (
+	// maxCalls is how many calls of a server may be under way.
+	maxCalls = 16
+	// mostFailures is after how many calls in a row without an answer a server counts as away.
+	mostFailures = 4
+	// firstProbe and lastProbe are how long after that it is asked again, the one question that had no answer.
+	firstProbe = 250 * time.Millisecond
+	lastProbe  = 5 * time.Second
+)
+
+// silentError is why there is no answer: the server can't be asked, or didn't say anything in time. What it says, be it an
+// error, is an answer.
+type silentError struct{ err error }
+
+func (e *silentError) Error() string { return "the server does not answer: " + e.err.Error() }
+func (e *silentError) Unwrap() error { return e.err }
+
+// client asks one server.
+type client struct {
+	Options
+	conn    *grpc.ClientConn
+	log     *slog.Logger
+	metrics *metrics
+	calls   chan struct{}
+	// anew is called when the server may answer otherwise than before, again when it answers what it had said nothing of.
+	anew, again func()
+	lost        chan struct{} // has something when a question had no answer
+
+	mu       sync.Mutex
+	failures int
+	away     error                            // why it is; nil while it isn't
+	question *extensionv1alpha1.ChangeRequest // one that had no answer; nil for none
+}
+
+func newClient(o Options, log *slog.Logger, m *metrics, anew, again func()) (*client, error) {
+	conn, err := o.dial()
+	if err != nil {
+		return nil, err
+	}
+	return &client{Options: o, conn: conn, log: log.With("extension", o.Name), metrics: m, calls: make(chan struct{}, maxCalls), anew: anew, again: again, lost: make(chan struct{}, 1)}, nil
+}
+
+// ask returns the answer to a question.
+func (c *client) ask(ctx context.Context, q *extensionv1alpha1.ChangeRequest) (*extensionv1alpha1.ChangeResponse, error) {
+	select {
+	case c.calls <- struct{}{}:
+		defer func() { <-c.calls }()
+	case <-ctx.Done():
+		return nil, &silentError{ctx.Err()}
+	}
+	c.mu.Lock()
+	away := c.away
+	c.mu.Unlock()
+	if away != nil {
+		return nil, away
+	}
+	a, err := c.call(ctx, q)
+	c.note(q, err)
+	return a, err
+}
+
+func (c *client) call(ctx context.Context, q *extensionv1alpha1.ChangeRequest) (*extensionv1alpha1.ChangeResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout())
+	defer cancel()
+	began := time.Now()
+	a, err := extensionv1alpha1.NewExtensionClient(c.conn).Change(ctx, q)
+	c.metrics.seconds.WithLabelValues(c.Name).Observe(time.Since(began).Seconds())
+	if err == nil {
+		return a, nil
+	}
+	said := status.Convert(err)
+	text := errors.New(shortened(said.Message()))
+	switch said.Code() { //nolint:exhaustive // all others are what a server says
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return nil, &silentError{text}
+	}
+	return nil, fmt.Errorf("the server answers %s: %w", said.Code(), text)
+}
+
+// maxText bounds what is told of errors.
+const maxText = 256
+
+func shortened(text string) string {
+	if len(text) > maxText {
+		return text[:maxText] + "…"
+	}
+	return text
+}
+
+// note decides whether the server is away.
+func (c *client) note(q *extensionv1alpha1.ChangeRequest, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, silent := errors.AsType[*silentError](err); !silent {
+		c.failures = 0
+		return
+	}
+	c.failures++
+	c.question = q
+	select {
+	case c.lost <- struct{}{}:
+	default:
+	}
+	if c.away != nil || c.failures < mostFailures && c.conn.GetState() == connectivity.Ready {
+		return
+	}
+	c.away = err
+	c.metrics.away.WithLabelValues(c.Name).Set(1)
+	c.log.Warn("the extension server is away; resources are served without it, or as they were", "error", err)
+}
+
+// returned notes that the server answers, and has it asked.
+func (c *client) returned(ask func()) {
+	c.mu.Lock()
+	if c.away != nil {
+		c.log.Info("the extension server answers again")
+		c.metrics.away.WithLabelValues(c.Name).Set(0)
+	}
+	c.away, c.failures, c.question = nil, 0, nil
+	c.mu.Unlock()
+	ask()
+}
+
+// run keeps the connection until ctx ends.
+func (c *client) run(ctx context.Context) {
+	defer func() { _ = c.conn.Close() }()
+	go c.probe(ctx)
+	c.conn.Connect()
+	had := false
+	for state := c.conn.GetState(); ; state = c.conn.GetState() {
+		switch state {
+		case connectivity.Idle:
+			c.conn.Connect()
+		case connectivity.Ready:
+			// A server that has started anew may have another opinion.
+			c.mu.Lock()
+			away := c.away != nil
+			c.mu.Unlock()
+			if had || away {
+				c.returned(c.anew)
+			}
+			had = true
+		case connectivity.Connecting, connectivity.TransientFailure, connectivity.Shutdown:
+		}
+		if !c.conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
+}
+
+// probe asks a server that is connected what it had no answer for, from time to time.
+func (c *client) probe(ctx context.Context) {
+	for {
+		select {
+		case <-c.lost:
+		case <-ctx.Done():
+			return
+		}
+		for wait := firstProbe; ; wait = min(2*wait, lastProbe) {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return
+			}
+			c.mu.Lock()
+			q := c.question
+			c.mu.Unlock()
+			if q == nil {
+				break
+			}
+			if c.conn.GetState() != connectivity.Ready {
+				continue
+			}
+			var silent *silentError
+			if _, err := c.call(ctx, q); !errors.As(err, &silent) {
+				c.returned(c.again)
+				break
+			}
+		}
+	}
+}
