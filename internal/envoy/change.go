@@ -183,8 +183,11 @@ func usable(m protoreflect.Message) (err error) {
 // usableHeader checks a header that is set: a name that may be changed, and a value that is a format of Envoy's.
 func usableHeader(o *corev3.HeaderValueOption) error {
 	name, value := o.GetHeader().GetKey(), o.GetHeader().GetValue()
-	if len(o.GetHeader().GetRawValue()) > 0 {
+	switch {
+	case len(o.GetHeader().GetRawValue()) > 0:
 		return fmt.Errorf("header %q: raw_value can't be used", name)
+	case o.GetAppend() != nil: //nolint:staticcheck // Envoy has it still, and refuses both
+		return fmt.Errorf("header %q: append can't be used; use append_action", name)
 	}
 	if hasPrefixFold(name, internalHeaders) {
 		return fmt.Errorf("header %q would be an order to Envoy: use a name without the prefix %s", name, internalHeaders)

@@ -65,7 +65,23 @@ func words(text string) map[string]bool {
 
 // operator is how Envoy reads one: a name, what it is about, and the length to cut
 // the value to.
-var operator = regexp.MustCompile(`^%([A-Z0-9_]+)(\([^)]*\))?(?::[0-9]{1,5})?%`)
+var operator = regexp.MustCompile(`^%([A-Z0-9_]+)(\([^)]*\))?(:[0-9]{1,5})?%`)
+
+// cut are the operators whose value may be cut to a length.
+var cut = words("DYNAMIC_METADATA ENVIRONMENT FILTER_STATE PATH QUERY_PARAM QUERY_PARAMS REQ RESP TRAILER UPSTREAM_FILTER_STATE")
+
+// abouts say of some operators what may be in parentheses.
+var abouts = func() map[string]*regexp.Regexp {
+	header := regexp.MustCompile("^[-:!#$%&'*+.^_`|~0-9A-Za-z]*([?][-:!#$%&'*+.^_`|~0-9A-Za-z]*)?$")
+	state := regexp.MustCompile(`^[^:]+(:(PLAIN|TYPED|FIELD:[^:]+))?$`)
+	return map[string]*regexp.Regexp{
+		"REQ": header, "RESP": header, "TRAILER": header, "FILTER_STATE": state, "UPSTREAM_FILTER_STATE": state,
+		"COMMON_DURATION": regexp.MustCompile(`^[^:]+:[^:]+(:(ms|us|ns))?$`),
+		"GRPC_STATUS":     regexp.MustCompile(`^(CAMEL_STRING|SNAKE_STRING|NUMBER)?$`),
+		"PATH":            regexp.MustCompile(`^((WQ|NQ)(:(ORIG|PATH|ORIG_OR_PATH))?)?$`),
+		"QUERY_PARAMS":    regexp.MustCompile(`^(ORIG|DECODED)?$`),
+	}
+}()
 
 // CheckFormat finds what Envoy would refuse of the format of an access log.
 func CheckFormat(format string) error {
@@ -83,7 +99,7 @@ func CheckFormat(format string) error {
 		if found == nil {
 			return fmt.Errorf("%q doesn't begin an operator such as %%RESPONSE_CODE%% or %%REQ(USER-AGENT)%%; write %%%% for a percent sign", shortened(format))
 		}
-		name, about := found[1], found[2]
+		name, about, length := found[1], found[2], found[3]
 		switch {
 		case bare[name] && about != "":
 			return fmt.Errorf("operator %s takes nothing in parentheses", name)
@@ -91,6 +107,12 @@ func CheckFormat(format string) error {
 			return fmt.Errorf("operator %s must say in parentheses what it is about", name)
 		case !bare[name] && !naming[name] && !open[name]:
 			return fmt.Errorf("there is no operator %s; see https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/advanced/substitution_formatter", name)
+		}
+		if length != "" && !cut[name] {
+			return fmt.Errorf("the value of operator %s can't be cut to a length (%s)", name, length)
+		}
+		if fits := abouts[name]; fits != nil && !fits.MatchString(strings.TrimSuffix(strings.TrimPrefix(about, "("), ")")) {
+			return fmt.Errorf("operator %s can't be about %s", name, shortened(about))
 		}
 		format = format[len(found[0]):]
 	}

@@ -64,7 +64,9 @@ func TestCheckFormat(t *testing.T) {
 			t.Errorf("%q: Envoy refuses it: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"100%", "%RESPONSE_CODE", "%NONESUCH%", "%response_code%", "%REQ%", "%REQ()%", "%RESPONSE_CODE(a)%", "% %", "%REQ(a%"} {
+	for _, bad := range []string{"100%", "%RESPONSE_CODE", "%NONESUCH%", "%response_code%", "%REQ%", "%REQ()%", "%RESPONSE_CODE(a)%", "% %", "%REQ(a%",
+		"%RESPONSE_CODE:5%", "%START_TIME(%s):5%", "%REQ(a b)%", "%REQ(a?b?c)%", "%GRPC_STATUS(x)%", "%FILTER_STATE(a:x)%", "%PATH(x)%", "%COMMON_DURATION(a)%",
+	} {
 		if CheckFormat(bad) == nil {
 			t.Errorf("%q is let through", bad)
 		}
