@@ -1,12 +1,9 @@
 package parameters
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -37,60 +34,20 @@ func SameKept(k, o Kept) bool {
 // MaxKept is how much a ConfigMap takes.
 const MaxKept = 1 << 20
 
-// Encode writes what is kept as JSON, a line for each Gateway. What doesn't fit is
-// left out, the largest first: nobody can crowd out others by writing much.
+// Encode writes what is kept; see object.Lines.
 func Encode(all map[object.Name]*Kept, limit int) (text string, left []object.Name, err error) {
-	type line struct {
-		name object.Name
-		text string
+	if text, left, err = object.Lines(all, limit); err != nil {
+		err = fmt.Errorf("settings of Gateway %w", err)
 	}
-	var lines []line
-	for name, k := range all {
-		text, err := json.Marshal(map[string]*Kept{name.String(): k})
-		if err != nil {
-			return "", nil, fmt.Errorf("settings of Gateway %s: %w", name, err)
-		}
-		lines = append(lines, line{name, string(text[1 : len(text)-1])})
-	}
-	slices.SortFunc(lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(len(a.text), len(b.text)), a.name.Compare(b.name))
-	})
-	size, fit := len("{}"), 0
-	for ; fit < len(lines); fit++ {
-		if size += len(lines[fit].text) + len(",\n"); size > limit {
-			break
-		}
-	}
-	for _, l := range lines[fit:] {
-		left = append(left, l.name)
-	}
-	if lines = lines[:fit]; fit == 0 {
-		return "", left, nil
-	}
-	slices.SortFunc(lines, func(a, b line) int { return a.name.Compare(b.name) })
-	texts := make([]string, fit)
-	for i, l := range lines {
-		texts[i] = l.text
-	}
-	return "{" + strings.Join(texts, ",\n") + "}", left, nil
+	return text, left, err
 }
 
 // Decode reads what Encode wrote. Settings that Envoy would refuse, for
 // another version has written them, are not among it.
 func Decode(text string) (map[object.Name]*Kept, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var all map[string]*Kept
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, err
-	}
-	out := make(map[object.Name]*Kept, len(all))
-	for name, k := range all {
-		gateway, ok := object.ParseName(name)
-		if ok && k != nil && k.Settings != nil && len(checkProxy(k.Settings)) == 0 {
-			out[gateway] = k
-		}
-	}
-	return out, nil
+	all, err := object.ParseLines[*Kept](text)
+	maps.DeleteFunc(all, func(_ object.Name, k *Kept) bool {
+		return k == nil || k.Settings == nil || len(checkProxy(k.Settings)) > 0
+	})
+	return all, err
 }
