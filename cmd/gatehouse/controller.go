@@ -34,6 +34,7 @@ type controllerFlags struct {
 	image          string
 	pullPolicy     string
 	infrastructure string
+	roles          []string
 	leaderElection bool
 	logLevel       string
 	logFormat      string
@@ -52,7 +53,8 @@ our controllerName gets a fleet of Envoy proxies of its own, its configuration, 
 a status that says what is true.
 
 It runs in the cluster, as the chart installs it. All replicas serve configuration;
-one of them, the leader, writes status and infrastructure. A configuration file
+one of them, the leader, writes status and infrastructure. With --roles, processes of their
+own make the fleets, and others all the rest. A configuration file
 (--config) says what differs from the defaults; when it changes, the controller
 starts anew with it, and the proxies serve on meanwhile.`,
 		Args: usage(cobra.NoArgs),
@@ -66,6 +68,7 @@ starts anew with it, and the proxies serve on meanwhile.`,
 	fl.StringVar(&f.controllerName, "controller-name", "", "controllerName of the GatewayClasses to serve")
 	fl.StringSliceVar(&f.namespaces, "namespaces", nil, "read the objects of these namespaces only")
 	fl.StringVar(&f.infrastructure, "infrastructure", "", "Kubernetes, or None where somebody else runs the proxies")
+	fl.StringSliceVar(&f.roles, "roles", nil, "what this process does: Configuration, Infrastructure or both (default both)")
 	fl.StringVar(&f.image, "proxy-image", "", "image of the proxies")
 	fl.StringVar(&f.pullPolicy, "proxy-image-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never")
 	fl.BoolVar(&f.leaderElection, "leader-election", true, "elect one replica to write; off only where there is one")
@@ -76,6 +79,7 @@ starts anew with it, and the proxies serve on meanwhile.`,
 	fl.StringVar(&f.podIP, "pod-ip", "", "IP address where other replicas reach this one (default: POD_IP)")
 	complete(cmd, "log-format", configuration.Formats...)
 	complete(cmd, "log-level", configuration.Levels...)
+	complete(cmd, "roles", string(configuration.RoleConfiguration), string(configuration.RoleInfrastructure))
 	complete(cmd, "infrastructure", string(configuration.InfrastructureKubernetes), string(configuration.InfrastructureNone))
 	environment(cmd)
 	return cmd
@@ -96,6 +100,12 @@ func (f *controllerFlags) overlay(cmd *cobra.Command, c *configuration.Configura
 	}
 	if set("infrastructure") {
 		c.Infrastructure.Type = configuration.InfrastructureType(f.infrastructure)
+	}
+	if set("roles") {
+		c.Roles = nil
+		for _, r := range f.roles {
+			c.Roles = append(c.Roles, configuration.Role(r))
+		}
 	}
 	if set("proxy-image") {
 		c.Infrastructure.Image = f.image
@@ -168,7 +178,7 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Repli
 	}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
-	log.Info("starting", "version", version, "controller_name", c.ControllerName, "replica", self.Name, "namespace", self.Namespace)
+	log.Info("starting", "version", version, "controller_name", c.ControllerName, "roles", c.Roles, "replica", self.Name, "namespace", self.Namespace)
 	var refused atomic.Bool
 	if f.config != "" {
 		go f.follow(ctx, cmd, log, c.text, &refused, func(c loaded) {

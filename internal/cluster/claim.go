@@ -24,13 +24,15 @@ import (
 // all its replicas sign it with the same name: whichever leads next goes on with it at
 // once. Nobody releases it at the end of a replica, so that a restart or an upgrade loses
 // nothing; another installation takes it when it has seen it stand still for
-// takeOverAfter, by its own clock.
+// takeOverAfter, by its own clock. Of an installation whose roles are apart, those with
+// the role Configuration renew it, and the others write unless it is another installation's.
 type claim struct {
 	name string // of the Lease
 	self string // of the installation: its Lease of leader election
 	pod  *corev1.ObjectReference
 	set  kubernetes.Interface
 	le   configuration.LeaderElection
+	only bool // this process only looks who holds it
 	log  *slog.Logger
 
 	controllerName string
@@ -40,6 +42,7 @@ type claim struct {
 func newClaim(c *configuration.Configuration, self Replica, set kubernetes.Interface, log *slog.Logger) *claim {
 	return &claim{
 		name: configuration.ClaimName(c.ControllerName), self: configuration.ClaimHolder(self.Namespace, c.LeaderElection.Name), set: set, le: c.LeaderElection, log: log,
+		only:           !c.Has(configuration.RoleConfiguration),
 		pod:            &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: self.Namespace, Name: self.Name},
 		controllerName: c.ControllerName,
 	}
@@ -53,6 +56,9 @@ func (c *claim) whileOurs(ctx context.Context, serve func(context.Context) error
 	}
 	if _, err := c.holder(ctx); apierrors.IsForbidden(err) { // its roles are older than it is; watch says so
 		return serve(ctx)
+	}
+	if c.only {
+		return c.unlessTaken(ctx, serve)
 	}
 	takeOver := c.le.TakeOverAfter.Duration
 	lock := newLease(&resourcelock.LeaseLock{
@@ -82,6 +88,41 @@ func (c *claim) whileOurs(ctx context.Context, serve func(context.Context) error
 		return nil //nolint:nilerr // ctx has ended, which is no problem of the claim
 	}
 	defer end()
+	if err := serve(held); held.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// unlessTaken calls serve while the controllerName is not another installation's, with a context that ends
+// when it is.
+func (c *claim) unlessTaken(ctx context.Context, serve func(context.Context) error) error {
+	tick := time.NewTicker(c.le.RetryPeriod.Duration)
+	defer tick.Stop()
+	look := func(ctx context.Context, until func(holder string) bool) {
+		for ctx.Err() == nil {
+			if holder, err := c.holder(ctx); err == nil && until(holder) {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+	others := func(holder string) bool { return holder != "" && holder != c.self }
+	look(ctx, func(holder string) bool { return !others(holder) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	held, end := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer end()
+	group.Go(func() {
+		look(held, others)
+		end()
+	})
 	if err := serve(held); held.Err() == nil {
 		return err
 	}

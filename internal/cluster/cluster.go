@@ -29,6 +29,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
@@ -61,10 +62,6 @@ type Options struct {
 	Static *Static
 }
 
-// lateBy is how long a Gateway that names a new Service waits for it. Watches of an idle API server are a millisecond
-// apart, those of a busy one some dozens.
-const lateBy = 250 * time.Millisecond
-
 // Replica names one of several controllers that share the work.
 type Replica struct {
 	Namespace, Name string
@@ -78,7 +75,7 @@ type Replica struct {
 type Cluster struct {
 	opts        Options
 	config      *configuration.Configuration
-	kinds       *kind.Table
+	kinds       *kind.Table // of which there are tables
 	log         *slog.Logger
 	registry    *prometheus.Registry
 	tooMany     *prometheus.CounterVec // connections that were refused
@@ -109,6 +106,7 @@ type Cluster struct {
 	statuses map[object.Key]any // that have changed since the last publication
 	term     *term              // while this replica leads
 	serves   bool               // usable is closed
+	silent   int                // see countSources
 
 	troubled  *view.Troubled
 	channel   chan struct{}          // closed when the Gateway API's channel is another
@@ -191,6 +189,10 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	})
 	if opts.Static != nil {
 		c.composeStatic(*opts.Static, channel)
+	} else if !c.config.Has(configuration.RoleConfiguration) {
+		if err := c.composeFleets(ctx, channel); err != nil {
+			return nil, err
+		}
 	} else if err := c.composeProvisioned(ctx, channel); err != nil {
 		return nil, err
 	}
@@ -203,6 +205,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.openMembers(); err != nil {
 		return nil, err
 	}
+	c.silent = c.countSources()
 	derive, err := c.ingresses()
 	if err != nil {
 		return nil, err
@@ -211,9 +214,9 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: c.sourceNames(),
 		Derive: derive, Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
-		Late: lateBy, Observers: []loop.Observer{c.proxies, c},
+		Late: c.late(), Observers: []loop.Observer{c.proxies, c},
 	}
-	if len(c.config.Extensions) > 0 {
+	if len(c.config.Extensions) > 0 && c.config.Has(configuration.RoleConfiguration) {
 		if c.stage, err = extension.New(extension.Config{
 			Extensions: c.config.Extensions, Apply: c.server.Apply, Log: opts.Logs.For("xds"),
 			Tell: func(ctx context.Context, gateway object.Name, wrong []string) {
@@ -270,15 +273,19 @@ func (c *Cluster) connect() error {
 // watch prepares the cache and what reads it.
 func (c *Cluster) watch(channel string) error {
 	from := c.config.Cluster()
-	options := kube.CacheOptions(c.kinds, from.Namespaces...)
+	kinds := c.reading()
+	options := kube.CacheOptions(kinds, from.Namespaces...)
 	options.Scheme = c.scheme
 	var err error
 	if c.cache, err = cache.New(c.opts.REST, options); err != nil {
 		return fmt.Errorf("watch the API server: %w", err)
 	}
 	o := kube.Options{
-		Cache: c.cache, Client: c.direct, Kinds: c.kinds, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
+		Cache: c.cache, Client: c.direct, Kinds: kinds, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
 		Log: c.opts.Logs.For("source"), Changed: c.changed, Expected: c.expected,
+	}
+	if !c.config.Has(configuration.RoleConfiguration) {
+		o.Foreign = []foreign.Kind{}
 	}
 	if c.opts.Static == nil { // whose Envoy would end with it
 		o.OtherChannel = sync.OnceFunc(func() { close(c.channel) })
@@ -349,7 +356,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	for what, service := range c.proxies.services() {
 		run(what, service)
 	}
-	if o := c.config.Figures.OTLP; o.Endpoint != "" {
+	if o := c.config.Figures.OTLP; o.Endpoint != "" && c.config.Has(configuration.RoleConfiguration) {
 		exporter := &figures.Exporter{
 			Sums: c.server.Sums(), Endpoint: o.Endpoint, Interval: o.Interval.Duration, Instance: c.opts.Self.Name, Log: c.opts.Logs.For("control"),
 		}
@@ -368,12 +375,33 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return err
 }
 
+// countSources counts those that have something to tell before all that exists is known.
+func (c *Cluster) countSources() (n int) {
+	for _, s := range c.config.Sources {
+		switch {
+		case s.Ingress != nil: // it brings what others do
+		case len(s.Clusters) > 0 && c.members == nil:
+		default:
+			n++
+		}
+	}
+	if !c.config.Has(configuration.RoleConfiguration) {
+		n++ // what is asked of fleets
+	}
+	return n
+}
+
+// told notes that one of them has told all that it has.
+func (c *Cluster) told(ctx context.Context) {
+	c.loop.Call(ctx, func() {
+		if c.silent--; c.silent == 0 {
+			go c.opening(ctx)
+		}
+	})
+}
+
 // runSources runs the sources, and notes when all have told all they have.
 func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
-	silent := len(c.config.Sources) // of the loop
-	if c.config.Ingresses() != nil {
-		silent-- // it brings what others do
-	}
 	for i, s := range c.config.Sources {
 		if s.Ingress != nil {
 			continue
@@ -385,11 +413,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 				return
 			}
 			first = false
-			c.loop.Call(ctx, func() {
-				if silent--; silent == 0 {
-					go c.opening(ctx)
-				}
-			})
+			c.told(ctx)
 		}
 		if s.Kubernetes != nil {
 			run("Kubernetes source", func(ctx context.Context) error {
@@ -398,6 +422,9 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			continue
 		}
 		if len(s.Clusters) > 0 {
+			if c.members == nil {
+				continue
+			}
 			run("member clusters", func(ctx context.Context) error {
 				return c.members.Run(ctx, func(b source.Batch) { emit(ctx, b) })
 			})

@@ -65,6 +65,12 @@ func install(t *testing.T, more ...*kind.Descriptor) *installed {
 // installOn is install on another API server.
 func installOn(t *testing.T, options apiserver.Options, more ...*kind.Descriptor) *installed {
 	t.Helper()
+	return installFrom(t, options, "../../config/install.yaml", more...)
+}
+
+// installFrom is installOn of another manifest.
+func installFrom(t *testing.T, options apiserver.Options, manifest string, more ...*kind.Descriptor) *installed {
+	t.Helper()
 	kinds := kind.All.With(more...)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kinds.AddToScheme, appsv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme} {
@@ -78,8 +84,8 @@ func installOn(t *testing.T, options apiserver.Options, more ...*kind.Descriptor
 		t.Fatal(err)
 	}
 	in := &installed{T: t, Server: server, client: c, kinds: kinds, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
-	for _, manifest := range []string{"namespace", "install"} {
-		apiserver.Install(t, server.Config, "../../config/"+manifest+".yaml")
+	for _, file := range []string{"../../config/namespace.yaml", manifest} {
+		apiserver.Install(t, server.Config, file)
 	}
 	in.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team}}`)
 	return in
@@ -171,8 +177,12 @@ func (in *installed) launch(namespace string, change ...func(*configuration.Conf
 	self.Host = self.IP
 	as := rest.CopyConfig(in.Config)
 	if namespace == "gatehouse-system" {
+		account := "gatehouse"
+		if !cfg.Has(configuration.RoleConfiguration) {
+			account = "gatehouse-infrastructure"
+		}
 		as.Impersonate = rest.ImpersonationConfig{
-			UserName: "system:serviceaccount:gatehouse-system:gatehouse",
+			UserName: "system:serviceaccount:gatehouse-system:" + account,
 			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
 		}
 	}

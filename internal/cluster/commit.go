@@ -3,6 +3,7 @@ package cluster
 import (
 	"maps"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -50,6 +51,9 @@ func (c *Cluster) count() {
 	case <-c.published:
 	default:
 		return
+	}
+	if !c.config.Has(configuration.RoleConfiguration) {
+		return // it doesn't read all that statuses speak of
 	}
 	changed := c.troubled.TakeStatuses(c.pipeline.Kinds, func(yield func(object.Key, any) bool) {
 		for k, status := range c.statuses {

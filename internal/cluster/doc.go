@@ -5,6 +5,8 @@
 // Invariants:
 //   - All replicas compute and serve everything. Only the one that holds the Lease
 //     writes, and for no longer than it holds it for sure.
+//   - A process may have a part of the roles. What those of another role need to know of
+//     it stands in objects, and nothing of it is computed twice.
 //   - Nothing is removed, and no proxy is served, before all that exists is known.
 //   - What an API server does slowly, or not at all, holds up no configuration.
 //

@@ -15,6 +15,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -61,8 +62,12 @@ func (m memory) write(ctx context.Context, r remembered) error {
 	return m.client.Apply(ctx, o, client.FieldOwner(infra.ManagedBy), client.ForceOwnership)
 }
 
-// remember has the pipeline go on with what earlier controllers have kept.
-func (c *Cluster) remember(ctx context.Context) error {
+// remember makes a pipeline that goes on with what earlier controllers have kept.
+func (c *Cluster) remember(ctx context.Context, channel string) error {
+	options := pipelineOptions(c.config, channel)
+	options.Kinds, options.ControllerNamespace = c.kinds, c.opts.Self.Namespace
+	options.FleetsAlone = !c.config.Has(configuration.RoleConfiguration)
+	c.pipeline = pipeline.New(options)
 	kept, err := c.memory().read(ctx)
 	switch {
 	case apierrors.IsForbidden(err):

@@ -7,17 +7,22 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
+	"github.com/gatehouse-dev/gatehouse/internal/loop"
 )
 
-// fetcher makes what fetches the key sets that policies want. Each replica does, for the proxies
-// that are connected to it.
-func (c *Cluster) fetcher() *fetch.Fetcher {
+// fetcher makes what fetches the key sets that policies want; nil for the loop where nobody is served. Each replica does, for
+// the proxies that are connected to it.
+func (c *Cluster) fetcher() loop.KeySets {
 	c.keySets = fetch.New(fetch.Options{
 		Log: c.log, Refused: apiServers(c.opts.REST),
 		Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { c.loop.Learn(ctx, k, a) },
 	})
+	if !c.config.Has(configuration.RoleConfiguration) {
+		return nil
+	}
 	return c.keySets
 }
 

@@ -16,6 +16,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
@@ -24,9 +25,9 @@ import (
 
 // term is what a replica does while it leads.
 type term struct {
-	statuses *writer.Writer
+	statuses *writer.Writer // nil where others write statuses
 	work     []work
-	orphans  *orphans // nil in `gatehouse static-mode`; one of work
+	orphans  *orphans // nil in `gatehouse static-mode`, and without statuses; one of work
 	complete bool     // all Gateways are known
 	told     bool     // all statuses that there are have been handed to statuses
 	listed   bool     // and these are all that there are to be
@@ -54,14 +55,15 @@ func (c *Cluster) elect(ctx context.Context) error {
 		})
 		return ctx.Err()
 	}
+	name := c.config.Lease()
 	lease := newLease(&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.Self.Namespace, Name: le.Name},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.Self.Namespace, Name: name},
 		Client:     c.set.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Self.holder()},
 	}, le.RenewDeadline.Duration)
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lease, Name: le.Name,
+			Lock: lease, Name: name,
 			LeaseDuration: le.LeaseDuration.Duration, RenewDeadline: le.RenewDeadline.Duration, RetryPeriod: le.RetryPeriod.Duration,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) { c.lead(ctx, lease.ours) },
@@ -115,7 +117,7 @@ func (c *Cluster) lead(ctx context.Context, ours func(context.Context) (context.
 			return
 		}
 		err = c.claim.whileOurs(held, func(ctx context.Context) error {
-			c.log.Info("leading: this replica writes status and infrastructure from now on")
+			c.log.Info("leading: this replica writes status and infrastructure from now on, as far as its roles go", "roles", c.config.Roles)
 			defer c.log.Info("leading ended")
 			return c.serve(ctx)
 		})
@@ -141,7 +143,9 @@ func (c *Cluster) serve(ctx context.Context) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return t.statuses.Run(ctx) })
+	if t.statuses != nil {
+		group.Go(func() error { return t.statuses.Run(ctx) })
+	}
 	for _, w := range t.work {
 		group.Go(func() error { return w.run(ctx) })
 	}
@@ -163,15 +167,15 @@ func (c *Cluster) serve(ctx context.Context) error {
 // newTerm prepares those who write.
 func (c *Cluster) newTerm() (*term, error) {
 	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), delayed: map[object.Key]any{}}
+	var err error
+	if t.work, err = c.proxies.work(t.metrics); err != nil || !c.config.Has(configuration.RoleConfiguration) {
+		return t, err
+	}
 	t.statuses = writer.New(writer.Options{
 		Client: c.direct, Live: c.source.Live, Kinds: c.kinds, Owns: c.selection.owns(),
 		ControllerName: c.config.ControllerName, FieldOwner: statusManager(c.config.ControllerName),
 		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
 	})
-	var err error
-	if t.work, err = c.proxies.work(t.metrics); err != nil {
-		return t, err
-	}
 	t.work = append(t.work, newForeignPolicies(c.pipeline, c.recorder))
 	if of := ingressOptions(c.config); of != nil {
 		t.work = append(t.work, newIngressEvents(c), newIngressAddresses(c, *of))
@@ -203,6 +207,9 @@ func (c *Cluster) begin(t *term) {
 // tellAll has all statuses written. Until it has been called, a term writes none.
 func (c *Cluster) tellAll(t *term) {
 	t.told = true
+	if t.statuses == nil {
+		return
+	}
 	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
 		for _, table := range c.pipeline.Statuses {
 			table.All(ctx, c.write)
@@ -217,7 +224,7 @@ func (c *Cluster) tellAll(t *term) {
 // objects are held back for the version of the cluster's definitions, it isn't; nor is it
 // for those who remove, statuses too, while something can't be computed. The loop runs it.
 func (c *Cluster) settle() {
-	if t := c.term; t != nil && t.told && !t.listed && c.pipeline.Settled() {
+	if t := c.term; t != nil && t.statuses != nil && t.told && !t.listed && c.pipeline.Settled() {
 		t.listed = true
 		t.statuses.Complete(slices.Values(c.pipeline.Objects()))
 	}
@@ -245,7 +252,7 @@ func (c *Cluster) settle() {
 // write has a status written, unless it is one that silence would make false.
 func (c *Cluster) write(k object.Key, status any) {
 	t := c.term
-	if t == nil {
+	if t == nil || t.statuses == nil {
 		return
 	}
 	owner := c.loop.Owner(k)
@@ -308,7 +315,9 @@ func (c *Cluster) policyTooEarly(namespace string, s *gwv1.PolicyStatus) bool {
 // changed notes that a live object changed, by whomever.
 func (c *Cluster) changed(k object.Key) {
 	if t := c.leads.Load(); t != nil {
-		t.statuses.Changed(k)
+		if t.statuses != nil {
+			t.statuses.Changed(k)
+		}
 		for _, w := range t.work {
 			w.changed(k)
 		}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/source/members"
 )
 
@@ -12,7 +13,7 @@ const membersPatience = 30 * time.Second
 // openMembers prepares the source that is member clusters, if there is one.
 func (c *Cluster) openMembers() error {
 	for _, s := range c.config.Sources {
-		if len(s.Clusters) == 0 {
+		if len(s.Clusters) == 0 || !c.config.Has(configuration.RoleConfiguration) { // no fleet is made of what they have
 			continue
 		}
 		o := members.Options{Patience: membersPatience, Log: c.opts.Logs.For("source")}

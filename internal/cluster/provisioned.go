@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/replicas"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -30,14 +27,19 @@ type provisioned struct {
 	replicas *replicas.Client
 	fleets   fleets
 	api      *fleetAPI // nil where it is off
+	// states are those of fleets that others make; nil where this process makes them, or nobody of ours does.
+	states *follower[infra.State]
 }
+
+// authorities is the ConfigMap with the certificates by which proxies know their controller, for those who make proxies.
+const authorities = "gatehouse-ca"
 
 // composeProvisioned makes a Cluster serve fleets of pods.
 func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error {
 	p := &provisioned{cluster: c}
 	published := ""
-	if c.config.Infrastructure.Type == configuration.InfrastructureNone {
-		published = "gatehouse-ca" // else each fleet has it
+	if !c.config.MakesFleets() {
+		published = authorities // else each fleet has it
 	}
 	p.identity = identity.NewAuthority(identity.Options{
 		Client: c.direct, Published: published, Namespace: c.opts.Self.Namespace, Pod: c.opts.Self.Name, Service: c.config.Infrastructure.Service,
@@ -48,11 +50,11 @@ func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error 
 	if c.config.Ports.FleetAPI != 0 {
 		p.api = newFleetAPI(p)
 	}
+	if c.config.Apart() {
+		p.states = &follower[infra.State]{board: c.states(), set: c.set, take: c.setFleet}
+	}
 	c.proxies, c.selection = p, everything{}
-	options := pipelineOptions(c.config, channel)
-	options.Kinds, options.ControllerNamespace = c.kinds, c.opts.Self.Namespace
-	c.pipeline = pipeline.New(options)
-	return c.remember(ctx)
+	return c.remember(ctx, channel)
 }
 
 // everything is the selection of a process that serves all Gateways of its classes.
@@ -119,73 +121,40 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	if p.api != nil {
 		list = append(list, p.api.authority())
 	}
-	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
+	switch {
+	case p.states != nil:
+		asked := newPoster(c.asked(), c.pipeline, (*infra.Gateway).Asked)
+		asked.early = func(now *infra.Asked, was infra.Asked) {
+			if now.Refusing == nil { // proxies may not have come back yet
+				now.Refusing = was.Refusing
+			}
+		}
+		return append(list, followWork[infra.State]{p.states}, asked), nil
+	case !c.config.MakesFleets():
 		return list, nil
 	}
-	fleets, err := apply.NewFleets(apply.FleetsOptions{
-		Options: FleetOptions(c.config, c.opts.Self.Namespace),
-		REST:    c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
-		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: metrics,
-		OnState: func(gateway object.Name, s *infra.State) {
-			c.loop.Call(c.running, func() {
-				c.loop.Update(func(tx *flow.Tx) { c.pipeline.SetFleet(tx, gateway, s) })
-			})
-		},
-	})
+	fleets, err := c.fleetWork(metrics, p.distribute, func(object.Name, *infra.State) {})
 	if err != nil {
 		return nil, err
 	}
-	return append(list, &fleetWork{
-		Fleets: fleets, identity: p.identity,
-		gatewayReader: newGatewayReader(c.pipeline.Unsettled, tableReader[object.Name, *infra.Gateway]{
-			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { fleets.Set(fleet) }, fleets.Delete,
-		}, fleets.Hold),
-	}), nil
-}
-
-// fleetWork makes the fleets of Gateways.
-type fleetWork struct {
-	*apply.Fleets
-	gatewayReader[*infra.Gateway]
-	identity *identity.Authority
-}
-
-func (w *fleetWork) complete() { w.Complete() }
-
-func (w *fleetWork) changed(object.Key) {}
-
-func (w *fleetWork) run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.Run(ctx) })
-	group.Go(func() error { return w.distribute(ctx) })
-	return group.Wait()
+	return append(list, fleets), nil
 }
 
 // distribute tells those who make fleets by what proxies know their controller.
-func (w *fleetWork) distribute(ctx context.Context) error {
+func (p *provisioned) distribute(ctx context.Context, fleets *apply.Fleets) error {
 	select {
-	case <-w.identity.Ready():
+	case <-p.identity.Ready():
 	case <-ctx.Done():
 		return nil
 	}
 	for {
-		changed := w.identity.Next()
-		w.SetAuthorities(w.identity.Bundle())
+		changed := p.identity.Next()
+		fleets.SetAuthorities(p.identity.Bundle())
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-// FleetOptions are what all fleets of a controller in a namespace have in common.
-func FleetOptions(c *configuration.Configuration, namespace string) infra.Options {
-	in := c.Infrastructure
-	return infra.Options{
-		ControllerName: c.ControllerName, Image: in.Image, PullPolicy: corev1.PullPolicy(in.ImagePullPolicy),
-		ControllerNamespace: namespace, ControllerService: in.Service,
-		XDSPort: c.Ports.XDS, APIPort: c.Ports.API,
 	}
 }
 

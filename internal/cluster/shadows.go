@@ -83,7 +83,7 @@ func (c *Cluster) beginShadows() {
 // replica leads.
 func (c *Cluster) reportShadows() {
 	defer clear(c.shadows.changed)
-	if len(c.config.Sources) < 2 || c.term == nil {
+	if len(c.config.Sources) < 2 || c.term == nil || c.term.statuses == nil {
 		return
 	}
 	again := map[object.Key]bool{} // objects whose own status counts again

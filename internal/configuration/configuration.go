@@ -2,6 +2,7 @@ package configuration
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,9 @@ type Configuration struct {
 	// controller serves. Several controllers in one cluster need different ones.
 	ControllerName string `json:"controllerName"`
 
+	// Roles are what this process does; by default everything.
+	Roles []Role `json:"roles"`
+
 	// Sources are where objects come from. Where two define the same object, the
 	// source listed first wins.
 	Sources []Source `json:"sources"`
@@ -38,6 +42,42 @@ type Configuration struct {
 	Figures        Figures        `json:"figures"`
 	// Extensions are servers that change what proxies are sent, in this order.
 	Extensions []extension.Options `json:"extensions,omitempty"`
+}
+
+// Role is a part of what a controller does, which can have processes of its own.
+type Role string
+
+// The roles. Processes that share them in a namespace have one configuration in common.
+const (
+	// RoleConfiguration makes configuration, serves it to proxies, and writes statuses.
+	RoleConfiguration Role = "Configuration"
+	// RoleInfrastructure makes the fleets of Gateways.
+	RoleInfrastructure Role = "Infrastructure"
+)
+
+// Roles are all that there are.
+var Roles = []Role{RoleConfiguration, RoleInfrastructure}
+
+// Has reports whether this process has a role.
+func (c *Configuration) Has(r Role) bool { return slices.Contains(c.Roles, r) }
+
+// MakesFleets reports whether this process makes the fleets of Gateways.
+func (c *Configuration) MakesFleets() bool {
+	return c.Has(RoleInfrastructure) && c.Infrastructure.Type == InfrastructureKubernetes
+}
+
+// Apart reports whether processes of another role belong to this one: those that make fleets, or those that serve
+// configuration to them.
+func (c *Configuration) Apart() bool {
+	return c.Infrastructure.Type == InfrastructureKubernetes && !(c.Has(RoleConfiguration) && c.Has(RoleInfrastructure))
+}
+
+// Lease is the name of the Lease by which those who have these roles elect one of them.
+func (c *Configuration) Lease() string {
+	if c.Has(RoleConfiguration) {
+		return c.LeaderElection.Name
+	}
+	return c.LeaderElection.Name + "-infrastructure"
 }
 
 // Source is one of the places that objects come from: exactly one field is set.
@@ -239,6 +279,7 @@ func Default() *Configuration {
 	return &Configuration{
 		TypeMeta:       metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		ControllerName: "gatehouse.dev/controller",
+		Roles:          slices.Clone(Roles),
 		Sources:        []Source{{Kubernetes: &Kubernetes{}}},
 		Infrastructure: Infrastructure{
 			Type: InfrastructureKubernetes, Image: os.Getenv("GATEHOUSE_IMAGE"), Service: "gatehouse",

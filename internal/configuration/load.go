@@ -36,13 +36,16 @@ func Parse(text []byte) (*Configuration, error) {
 		return nil, fmt.Errorf("%d bytes, at most %d are read", len(text), maxFile)
 	}
 	c := Default()
-	sources := c.Sources
-	c.APIVersion, c.Kind, c.Sources = "", "", nil // the list of a file replaces the default one
+	sources, roles := c.Sources, c.Roles
+	c.APIVersion, c.Kind, c.Sources, c.Roles = "", "", nil, nil // the lists of a file replace the default ones
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
 		return nil, err
 	}
 	if c.Sources == nil {
 		c.Sources = sources
+	}
+	if c.Roles == nil {
+		c.Roles = roles
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err

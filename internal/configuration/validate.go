@@ -40,6 +40,7 @@ func (c *Configuration) Validate() error {
 	if !controllerName.MatchString(c.ControllerName) {
 		errs = append(errs, field.Invalid(field.NewPath("controllerName"), c.ControllerName, "must be DOMAIN/PATH, such as gatehouse.dev/controller"))
 	}
+	errs = append(errs, c.roles(field.NewPath("roles"))...)
 	errs = append(errs, c.sources(field.NewPath("sources"))...)
 	errs = append(errs, c.infrastructure(field.NewPath("infrastructure"))...)
 	errs = append(errs, c.LeaderElection.validate(field.NewPath("leaderElection"))...)
@@ -76,6 +77,24 @@ func (o OTLP) validate(path *field.Path) (errs field.ErrorList) {
 	}
 	if d := o.Interval.Duration; d < time.Second || d > time.Hour {
 		errs = append(errs, field.Invalid(path.Child("interval"), d.String(), "must be between 1s and 1h"))
+	}
+	return errs
+}
+
+func (c *Configuration) roles(path *field.Path) (errs field.ErrorList) {
+	if len(c.Roles) == 0 {
+		errs = append(errs, field.Required(path, "name at least one of Configuration and Infrastructure"))
+	}
+	for i, r := range c.Roles {
+		switch {
+		case !slices.Contains(Roles, r):
+			errs = append(errs, field.NotSupported(path.Index(i), r, Roles))
+		case slices.Contains(c.Roles[:i], r):
+			errs = append(errs, field.Duplicate(path.Index(i), r))
+		}
+	}
+	if len(errs) == 0 && !c.Has(RoleConfiguration) && c.Infrastructure.Type == InfrastructureNone {
+		errs = append(errs, field.Invalid(path, c.Roles, "a process with the role Infrastructure alone makes fleets, and with infrastructure.type None there are none; run processes with the role Configuration only"))
 	}
 	return errs
 }

@@ -23,7 +23,7 @@ func (a *Authority) publish(ctx context.Context) error {
 	err := a.o.Client.Get(ctx, client.ObjectKey{Namespace: a.o.Namespace, Name: a.o.Published}, live)
 	if client.IgnoreNotFound(err) == nil && live.Data[bundleKey] != bundle {
 		err = a.o.Client.Apply(ctx, corev1ac.ConfigMap(a.o.Published, a.o.Namespace).
-			WithAnnotations(map[string]string{"kubernetes.io/description": "The authority of the controllers' certificates, for proxies that are not made by the controllers."}).
+			WithAnnotations(map[string]string{"kubernetes.io/description": "The authority of the controllers' certificates, for proxies, and for who makes them."}).
 			WithData(map[string]string{bundleKey: bundle}), client.FieldOwner("gatehouse"), client.ForceOwnership)
 	}
 	if err != nil {

@@ -39,6 +39,18 @@ type Gateway struct {
 	Frozen bool `json:"frozen,omitempty"`
 }
 
+// Asked is what of a fleet follows from the configuration of its proxies, and from what they say of it. Who makes fleets
+// and not configuration is told of it.
+type Asked struct {
+	Frozen   bool              `json:"frozen,omitempty"`
+	Ports    []Port            `json:"ports,omitempty"`
+	Limits   bool              `json:"limits,omitempty"`
+	Refusing map[string]string `json:"refusing,omitempty"`
+}
+
+// Asked returns that of a Gateway's fleet.
+func (g *Gateway) Asked() Asked { return Asked{g.Frozen, g.Ports, g.Limits, g.Refusing} }
+
 // Port is a port of the Service in front of a fleet.
 type Port struct {
 	Port   uint16 `json:"port"`

@@ -21,24 +21,24 @@ import (
 // asked for them and people are told of them.
 var All = NewTable(
 	&Descriptor{
-		Kind: Definition, Plural: "customresourcedefinitions", Scope: ClusterScoped, Reading: MetadataOnly,
+		Kind: Definition, Plural: "customresourcedefinitions", Scope: ClusterScoped, Reading: MetadataOnly, Fleets: true,
 		Versions: []Version{metadata(apiextensionsv1.SchemeGroupVersion.WithKind(Definition.Name()))},
 	},
 	&Descriptor{
-		Kind: Namespace, Plural: "namespaces", Scope: ClusterScoped,
+		Kind: Namespace, Plural: "namespaces", Scope: ClusterScoped, Fleets: true,
 		Versions: []Version{Typed[corev1.Namespace, corev1.NamespaceList]("v1")},
 	},
 	&Descriptor{
-		Kind: GatewayClass, Plural: "gatewayclasses", Words: []string{"gc", "class"}, Scope: ClusterScoped, Family: Front, Custom: true,
+		Kind: GatewayClass, Plural: "gatewayclasses", Words: []string{"gc", "class"}, Scope: ClusterScoped, Family: Front, Fleets: true, Custom: true,
 		Versions: []Version{Typed[gwv1.GatewayClass, gwv1.GatewayClassList]("v1")},
 		Status:   classStatus(),
 	},
 	&Descriptor{
-		Kind: GatewayParameters, Plural: "gatewayparameters", Custom: true,
+		Kind: GatewayParameters, Plural: "gatewayparameters", Fleets: true, Custom: true,
 		Versions: []Version{Typed[v1alpha1.GatewayParameters, v1alpha1.GatewayParametersList]("v1alpha1")},
 	},
 	&Descriptor{
-		Kind: Gateway, Plural: "gateways", Words: []string{"gtw", "gw"}, Family: Front, Custom: true,
+		Kind: Gateway, Plural: "gateways", Words: []string{"gtw", "gw"}, Family: Front, Fleets: true, Custom: true,
 		Versions: []Version{Typed[gwv1.Gateway, gwv1.GatewayList]("v1")},
 		Status:   gatewayStatus(),
 	},
@@ -134,7 +134,7 @@ var All = NewTable(
 		Status:   policyStatus(func(o *gwxv1alpha1.XBackendTrafficPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
-		Kind: Service, Plural: "services", Words: []string{"svc"},
+		Kind: Service, Plural: "services", Words: []string{"svc"}, Fleets: true,
 		Versions: []Version{Typed[corev1.Service, corev1.ServiceList]("v1")},
 	},
 	&Descriptor{
@@ -168,7 +168,7 @@ var All = NewTable(
 
 // WithIngresses is the table of those who serve Ingresses too.
 var WithIngresses = All.With(&Descriptor{
-	Kind: Ingress, Plural: "ingresses", Words: []string{"ing"},
+	Kind: Ingress, Plural: "ingresses", Words: []string{"ing"}, Fleets: true,
 	Versions: []Version{Typed[networkingv1.Ingress, networkingv1.IngressList]("v1")},
 })
 

@@ -40,6 +40,9 @@ type Descriptor struct {
 	// Inherited says that objects of the kind are policies of ours for what is below their
 	// targets too, and say in a Programmed condition whether they are in force.
 	Inherited bool
+	// Fleets says that what fleets are made of depends on objects of the kind, so that those who only make
+	// fleets read it. See Table.OfFleets.
+	Fleets bool
 	// Custom kinds are defined by a CustomResourceDefinition; the API server's code
 	// defines the others.
 	Custom bool

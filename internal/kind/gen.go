@@ -32,6 +32,9 @@ type rules struct {
 	Cluster []rule `json:"cluster"` // what belongs to no namespace, read and written
 	Read    []rule `json:"read"`
 	Status  []rule `json:"status"`
+	// What those read who only make fleets.
+	FleetsCluster []rule `json:"fleetsCluster"`
+	FleetsRead    []rule `json:"fleetsRead"`
 }
 
 func main() {
@@ -43,9 +46,12 @@ func main() {
 
 func generate(root string) error {
 	text, err := yaml.Marshal(rules{
-		Cluster: slices.Concat(reading(kind.ClusterScoped), writing(kind.ClusterScoped)),
+		Cluster: slices.Concat(reading(kind.All, kind.ClusterScoped), writing(kind.ClusterScoped)),
 		Read:    namespaced(),
 		Status:  writing(kind.Namespaced),
+
+		FleetsCluster: reading(kind.All.OfFleets(), kind.ClusterScoped),
+		FleetsRead:    reading(kind.All.OfFleets(), kind.Namespaced),
 	})
 	if err != nil {
 		return err
@@ -56,7 +62,7 @@ func generate(root string) error {
 	}
 
 	// static-mode writes no status of classes.
-	text, err = yaml.Marshal(slices.Concat(reading(kind.ClusterScoped), namespaced(), writing(kind.Namespaced)))
+	text, err = yaml.Marshal(slices.Concat(reading(kind.All, kind.ClusterScoped), namespaced(), writing(kind.Namespaced)))
 	if err != nil {
 		return err
 	}
@@ -69,12 +75,12 @@ func namespaced() []rule {
 	for _, k := range foreign.Kinds {
 		add(all, k.Group(), k.Plural, []string{"list", "watch"})
 	}
-	return slices.Concat(reading(kind.Namespaced), sorted(all))
+	return slices.Concat(reading(kind.All, kind.Namespaced), sorted(all))
 }
 
 // reading are the rules for objects of a scope.
-func reading(scope kind.Scope) []rule {
-	return group(scope, func(d *kind.Descriptor) (string, []string) {
+func reading(kinds *kind.Table, scope kind.Scope) []rule {
+	return group(kinds, scope, func(d *kind.Descriptor) (string, []string) {
 		if d.Reading == kind.Everywhere {
 			return d.Plural, []string{"list", "watch"}
 		}
@@ -84,7 +90,7 @@ func reading(scope kind.Scope) []rule {
 
 // writing are the rules for their statuses.
 func writing(scope kind.Scope) []rule {
-	return group(scope, func(d *kind.Descriptor) (string, []string) {
+	return group(kind.All, scope, func(d *kind.Descriptor) (string, []string) {
 		if d.Status == nil {
 			return "", nil
 		}
@@ -93,9 +99,9 @@ func writing(scope kind.Scope) []rule {
 }
 
 // group makes rules of what each kind takes: one for each API group and its verbs.
-func group(scope kind.Scope, of func(*kind.Descriptor) (resource string, verbs []string)) []rule {
+func group(kinds *kind.Table, scope kind.Scope, of func(*kind.Descriptor) (resource string, verbs []string)) []rule {
 	all := map[string]*rule{}
-	for d := range kind.All.Rows() {
+	for d := range kinds.Rows() {
 		resource, verbs := of(d)
 		if d.Scope != scope || resource == "" {
 			continue

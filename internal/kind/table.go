@@ -40,6 +40,11 @@ func NewTable(rows ...*Descriptor) *Table {
 // With returns a table of these rows too.
 func (t *Table) With(rows ...*Descriptor) *Table { return NewTable(slices.Concat(t.rows, rows)...) }
 
+// OfFleets returns a table of those rows that fleets depend on.
+func (t *Table) OfFleets() *Table {
+	return NewTable(slices.DeleteFunc(slices.Clone(t.rows), func(d *Descriptor) bool { return !d.Fleets })...)
+}
+
 // Rows are all kinds.
 func (t *Table) Rows() iter.Seq[*Descriptor] { return slices.Values(t.rows) }
 

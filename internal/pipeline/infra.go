@@ -58,17 +58,22 @@ func (p *Pipeline) declareInfra() {
 			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
 			// A mistake in a Gateway that serves must not cost its address: what is there
 			// stays until the mistake is mended.
-			if p.fleetIsHeld(c, gw) {
+			var asked infra.Asked
+			if p.Options.FleetsAlone {
+				asked = p.askedOfFleet(c, gw)
+			} else if asked.Frozen = p.fleetIsHeld(c, gw); !asked.Frozen && !p.rendersDatapath(c, gw.Class) {
+				for k := range flow.Select(c, byGateway, name).All() {
+					asked.Ports = append(asked.Ports, k.Port)
+				}
+				_, asked.Limits = flow.Get(c, p.SharedLimits, name)
+				asked.Refusing, _ = flow.Get(c, refusing, name)
+			}
+			if asked.Frozen {
 				g.Frozen = true
 				emit(name, g)
 				return
 			}
-			if !p.rendersDatapath(c, gw.Class) {
-				for k := range flow.Select(c, byGateway, name).All() {
-					g.Ports = append(g.Ports, k.Port)
-				}
-			}
-			if len(g.Ports) == 0 {
+			if g.Ports = asked.Ports; len(g.Ports) == 0 {
 				emit(name, g) // it is to have no fleet, which is more than that nothing is known
 				return
 			}
@@ -79,9 +84,9 @@ func (p *Pipeline) declareInfra() {
 			g.Internal = isInternal(gw.Object)
 			g.Settings = gw.Parameters
 			g.Promote = gw.Object.Annotations[infra.PromoteAnnotation]
-			_, g.Limits = flow.Get(c, p.SharedLimits, name)
+			g.Limits = asked.Limits
 			if g.BlueGreen() {
-				g.Refusing, _ = flow.Get(c, refusing, name)
+				g.Refusing = asked.Refusing
 			}
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
@@ -130,6 +135,16 @@ func (p *Pipeline) fleetIsHeld(c *flow.Ctx, gw *topology.Gateway) bool {
 	return ok && class.Accepted.Status != metav1.ConditionTrue
 }
 
+// askedOfFleet returns what the configuration asks of a Gateway's fleet, where somebody else makes it. As long as that is not known,
+// the fleet stays as it is.
+func (p *Pipeline) askedOfFleet(c *flow.Ctx, gw *topology.Gateway) infra.Asked {
+	asked, known := flow.Get(c, p.asked, gw.Name)
+	// Listeners are not for who reads none of what they refer to.
+	refused := gw.Accepted.Status != metav1.ConditionTrue && gw.Accepted.Reason != string(gwv1.GatewayReasonListenersNotValid)
+	asked.Frozen = asked.Frozen || !known || refused || gw.Object.DeletionTimestamp != nil
+	return asked
+}
+
 // isInternal reports whether all that a Gateway asks for is to be reached from within
 // the cluster, so that it must not be from outside (GEP-5093).
 func isInternal(gw *gwv1.Gateway) bool {
@@ -148,6 +163,15 @@ func texts[K, V ~string](m map[K]V) map[string]string {
 		out[string(k)] = string(v)
 	}
 	return out
+}
+
+// SetAsked takes in what the configuration asks of a Gateway's fleet, where somebody else makes it; nil for nothing known.
+func (p *Pipeline) SetAsked(tx *flow.Tx, gateway object.Name, asked *infra.Asked) {
+	if asked == nil {
+		p.asked.Delete(tx, gateway)
+		return
+	}
+	p.asked.Set(tx, gateway, *asked)
 }
 
 // SetFleet takes in what is to be said of a Gateway's fleet; nil for none.

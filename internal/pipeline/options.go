@@ -33,6 +33,9 @@ type Options struct {
 	Addresses []string
 	// Mode is who runs the proxies, and where.
 	Mode features.Mode
+	// FleetsAlone says that fleets are made, and that somebody else makes the configuration of their proxies: what that asks
+	// of fleets comes by SetAsked.
+	FleetsAlone bool
 	// NoProxies says that none has anything of an earlier configuration, which it could still use.
 	NoProxies bool
 }

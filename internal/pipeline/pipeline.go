@@ -71,6 +71,7 @@ func New(opts Options) *Pipeline {
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.places = flow.NewInput[string, []source.Place](e, "places")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
+	p.asked = flow.NewInput[object.Name, infra.Asked](e, "asked-of-fleets")
 	p.Inputs = topology.NewInputs(e, p.Kinds)
 	if opts.Topology.AnyName { // elsewhere messages don't tell of files
 		p.Inputs.Broken = p.declareBroken()

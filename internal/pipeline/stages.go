@@ -36,8 +36,10 @@ type outside struct {
 	places   *flow.Input[string, []source.Place]
 	// fleetStates is what there is to say of provisioned fleets; few have an entry.
 	fleetStates *flow.Input[object.Name, infra.State]
-	shards      *shards
-	demand      *demand
+	// asked is what the configuration asks of fleets, where somebody else makes it.
+	asked  *flow.Input[object.Name, infra.Asked]
+	shards *shards
+	demand *demand
 
 	rejectedBy *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -68,6 +69,49 @@ func TestRights(t *testing.T) {
 				t.Errorf("%s permits %s of %s in group %q, which nothing needs", role, r.verb, r.resource, r.group)
 			}
 		}
+	}
+}
+
+// TestRightsApart protects what the roles have processes of their own for: who makes fleets reads no Secrets, routes and
+// policies, and writes no status, and who serves configuration makes nothing that runs.
+func TestRightsApart(t *testing.T) {
+	t.Parallel()
+	got := clusterRoles(t, render(t, "--set", withoutCRDs, "--set", "infrastructure.apart=true"))
+	writes := []string{"create", "update", "patch", "delete"}
+	making, serving := 0, 0
+	for role, rights := range got {
+		for r := range rights {
+			switch {
+			case strings.HasPrefix(role, "gatehouse-infrastructure-"):
+				making++
+				if r.resource == "secrets" || strings.HasSuffix(r.resource, "routes") || strings.HasSuffix(r.resource, "policies") || strings.HasSuffix(r.resource, "/status") {
+					t.Errorf("who makes fleets may %s %s", r.verb, r.resource)
+				}
+			case strings.HasSuffix(r.resource, "/status") || r.resource == "events" || r.resource == "tokenreviews" || r.resource == "gatewayclasses":
+				serving++
+			default:
+				if slices.Contains(writes, r.verb) {
+					t.Errorf("who serves configuration may %s %s", r.verb, r.resource)
+				}
+			}
+		}
+	}
+	if making < 20 || serving < 10 {
+		t.Errorf("%d rights of who makes fleets and %d of who serves are too few to tell", making, serving)
+	}
+	for d := range kind.All.OfFleets().Rows() {
+		role := "gatehouse-infrastructure-read"
+		if d.Scope == kind.ClusterScoped {
+			role = "gatehouse-infrastructure-cluster"
+		}
+		for _, verb := range []string{"list", "watch"} {
+			if !got[role][right{d.Kind.Group(), d.Plural, verb}] {
+				t.Errorf("%s doesn't permit %s of %s", role, verb, d.Plural)
+			}
+		}
+	}
+	if _, err := helm("template", "gatehouse", chart, "--set", "infrastructure.apart=true,config.infrastructure.type=None"); err == nil {
+		t.Error("fleets are made apart where there are none")
 	}
 }
 

@@ -10,6 +10,28 @@ app.kubernetes.io/name: gatehouse
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* The pods that make fleets, where they are apart: none of those that the Service leads to. */}}
+{{- define "gatehouse.infrastructureSelector" -}}
+app.kubernetes.io/name: gatehouse-infrastructure
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* What making fleets takes. */}}
+{{- define "gatehouse.fleetRules" -}}
+- apiGroups: [""]
+  resources: [configmaps, serviceaccounts, services]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [apps]
+  resources: [daemonsets, deployments]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "gatehouse.labels" -}}
 {{ include "gatehouse.selector" . }}
 app.kubernetes.io/component: controller

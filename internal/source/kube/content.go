@@ -300,7 +300,7 @@ func (s *Source) read(ctx context.Context, k object.Key) (client.Object, error) 
 func (s *Source) absent(k object.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.reads(k.Namespace) {
+	if s.opts.Kinds.Of(k.Kind) == nil || !s.reads(k.Namespace) {
 		return true
 	}
 	w := s.watched[k.Kind]

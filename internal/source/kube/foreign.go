@@ -26,8 +26,8 @@ type foreignKind struct {
 // lookForeign begins to watch the policies of other implementations whose definitions the cluster has. Nothing waits for
 // them: they have no effect.
 func (s *Source) lookForeign(ctx context.Context) {
-	for i := range foreign.Kinds {
-		if k := &foreign.Kinds[i]; s.foreignKinds[k.Kind] == nil && s.defined(k.Plural+"."+k.Group()) {
+	for i := range s.opts.Foreign {
+		if k := &s.opts.Foreign[i]; s.foreignKinds[k.Kind] == nil && s.defined(k.Plural+"."+k.Group()) {
 			s.watchForeign(ctx, k)
 		}
 	}

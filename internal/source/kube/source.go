@@ -40,6 +40,9 @@ type Options struct {
 	Log          *slog.Logger
 	// Kinds are those that are read; nil is kind.All.
 	Kinds *kind.Table
+	// Foreign are the kinds of other implementations' policies that are read where the cluster has them; nil is
+	// foreign.Kinds.
+	Foreign []foreign.Kind
 	// Expected names the kinds of which an earlier process has read objects. As long as one of them can't be
 	// read, there is no first batch, though not for longer than expectFor: a definition that was
 	// deleted, or a right that was taken away, while no process ran is a mistake more often than it is
@@ -85,6 +88,9 @@ func New(opts Options) (*Source, error) {
 		return nil, fmt.Errorf("namespaces by name and by labels: only one of them can be used")
 	}
 	opts.Kinds = cmp.Or(opts.Kinds, kind.All)
+	if opts.Foreign == nil {
+		opts.Foreign = foreign.Kinds
+	}
 	if opts.Changed == nil {
 		opts.Changed = func(object.Key) {}
 	}
