@@ -31,9 +31,9 @@ type Envoy struct {
 	// +kubebuilder:validation:Schemaless
 	Bootstrap *apiextensionsv1.JSON `json:"bootstrap,omitempty" merge:"whole"`
 
-	// Patches change what proxies are told of listeners, one after the other. What decides who may pass can't be
-	// changed: addresses, filter chains and their TLS, who clients are, and the filters that are there. A patch that can't be
-	// applied to a listener leaves it as it is, and status says so.
+	// Patches change what proxies are told of listeners, clusters and virtual hosts, one after the other. What decides who
+	// may pass, names, and where requests go can't be changed. A patch that can't be applied to something leaves it as it is,
+	// and status says so.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -42,13 +42,13 @@ type Envoy struct {
 
 // EnvoyPatch changes resources that Envoy gets.
 type EnvoyPatch struct {
-	// Type is the type of the resources: Listener.
+	// Type is the type of the resources: Listener, Cluster or VirtualHost.
 	// +required
-	// +kubebuilder:validation:Enum=Listener
+	// +kubebuilder:validation:Enum=Listener;Cluster;VirtualHost
 	Type EnvoyPatchType `json:"type"`
 
 	// Name is that of the resources, as "gatehouse translate -o xds" prints it, such as http-80@10.0.0.1; with a * at its end
-	// it is for all whose names begin so.
+	// it is for all whose names begin so. That of a virtual host is its domain, and * is for all of them.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -63,8 +63,12 @@ type EnvoyPatch struct {
 // EnvoyPatchType is a type of Envoy's resources.
 type EnvoyPatchType string
 
-// ListenerPatch is for listeners.
-const ListenerPatch EnvoyPatchType = "Listener"
+// The types of patches.
+const (
+	ListenerPatch    EnvoyPatchType = "Listener"
+	ClusterPatch     EnvoyPatchType = "Cluster"
+	VirtualHostPatch EnvoyPatchType = "VirtualHost"
+)
 
 // LogLevel is one of Envoy's levels.
 //

@@ -57,6 +57,14 @@ func OfferHost(p *Part) (*Offer, error) {
 	return &Offer{part: p, whole: host, shown: bareHost(host)}, nil
 }
 
+// Again offers what has become of an offer.
+func (o *Offer) Again() (*Offer, error) {
+	if o.part != nil {
+		return OfferHost(o.part)
+	}
+	return OfferResource(o.resource)
+}
+
 // Packed is what is offered, with its type.
 func (o *Offer) Packed() (*anypb.Any, error) {
 	out := &anypb.Any{}

@@ -16,10 +16,15 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Patch changes listeners, by operations of RFC 6902 on what Envoy's documentation writes as JSON, with fields in its own
+// PatchTypes are what patches are for, by the names of types of patches.
+var PatchTypes = map[string]Type{"Listener": Listeners, "Cluster": Clusters, "VirtualHost": Routes}
+
+// Patch changes listeners, clusters or virtual hosts, by operations of RFC 6902 on what Envoy's documentation writes as JSON, with fields in its own
 // spelling, such as filter_chains.
 type Patch struct {
-	// Name is that of listeners: exact, or up to a * at its end.
+	// Type is that of what is changed; Routes for virtual hosts.
+	Type Type
+	// Name is exact, or up to a * at its end. Virtual hosts have their domains for names, and * is for all of them.
 	Name string
 	// Operations are a list in JSON, within the bounds of CheckPatch.
 	Operations []byte
@@ -38,8 +43,10 @@ const (
 func CheckPatch(p Patch) error {
 	switch {
 	case p.Name == "":
-		return errors.New("name is empty; write that of a listener as 'gatehouse translate -o xds' prints it, or * for all")
-	case strings.Contains(strings.TrimSuffix(p.Name, "*"), "*"):
+		return errors.New("name is empty; write that of a resource as 'gatehouse translate -o xds' prints it, or * for all")
+	case p.Type == Routes && p.Name != "*" && strings.Contains(strings.TrimPrefix(p.Name, "*."), "*"):
+		return errors.New("name is no domain of a virtual host, such as www.example.com or *.example.com, nor * for all")
+	case p.Type != Routes && strings.Contains(strings.TrimSuffix(p.Name, "*"), "*"):
 		return errors.New("name has a * that is not at its end")
 	case len(p.Operations) > maxPatchBytes:
 		return fmt.Errorf("operations have %d bytes, over the limit of %d; shorten them", len(p.Operations), maxPatchBytes)
@@ -93,22 +100,13 @@ func decoded(operations []byte) (list jsonpatch.Patch, err error) {
 	return list, nil
 }
 
-// Fits reports whether a patch is for a resource.
-func (p Patch) Fits(r *Resource) bool {
+// Fits reports whether a patch is for a resource, or a virtual host.
+func (p Patch) Fits(of Type, name string) bool {
+	if p.Type != of || p.Name == name {
+		return p.Type == of
+	}
 	prefix, any := strings.CutSuffix(p.Name, "*")
-	return r.Type == Listeners && (r.Name == p.Name || any && strings.HasPrefix(r.Name, prefix))
-}
-
-// Patched returns a listener with a patch applied. What decides who may pass has to be as it was: see protected.
-func (r *Resource) Patched(p Patch) (*Resource, error) {
-	o, err := OfferResource(r)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.TakePatch(p.Operations); err != nil {
-		return nil, err
-	}
-	return o.Resource(), nil
+	return any && (of != Routes || prefix == "") && strings.HasPrefix(name, prefix)
 }
 
 // routerLast moves HTTP filters that a patch has put at the end, as JSON patches can without a count, before the router, behind
@@ -151,11 +149,11 @@ func applied(text, patch []byte) (out []byte, err error) {
 			return nil, fmt.Errorf("operations[%d]: %w", i, inShort(err))
 		}
 		if len(text) > maxPatched {
-			return nil, fmt.Errorf("operations[%d]: the listener has %d bytes then, over the limit of %d", i, len(text), maxPatched)
+			return nil, fmt.Errorf("operations[%d]: it has %d bytes then, over the limit of %d", i, len(text), maxPatched)
 		}
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || !json.Valid(text) {
-		return nil, errors.New("what is left is no listener")
+		return nil, errors.New("what is left is no object")
 	}
 	return text, nil
 }

@@ -36,5 +36,20 @@ func (r *Resource) JSON() (json.RawMessage, error) {
 	return sums.ReplaceAll(compact.Bytes(), []byte("-- a client, left out")), nil
 }
 
+// JSON returns a virtual host likewise, without what filters are told.
+func (p *Part) JSON() (json.RawMessage, error) {
+	o, err := OfferHost(p)
+	if err != nil {
+		return nil, err
+	}
+	text, err := protojson.Marshal(o.shown)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	err = json.Compact(&compact, text)
+	return compact.Bytes(), err
+}
+
 // sums are the entries of luaTable, as JSON has them: whoever has the sums may try keys at leisure.
 var sums = regexp.MustCompile(`t\[\\"(?:[^"\\]|\\\\)*\\"\] = \\"(?:[^"\\]|\\\\)*\\"`)

@@ -57,7 +57,7 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	}
 	if s.Envoy != nil {
 		for i, p := range s.Envoy.Patches {
-			if err := envoy.CheckPatch(envoy.Patch{Name: p.Name, Operations: p.Operations.Raw}); err != nil {
+			if err := envoy.CheckPatch(envoy.Patch{Type: envoy.PatchTypes[string(p.Type)], Name: p.Name, Operations: p.Operations.Raw}); err != nil {
 				errs = append(errs, field.Invalid(at.Child("envoy", "patches").Index(i), field.OmitValueType{}, err.Error()))
 			}
 		}

@@ -44,6 +44,8 @@ type oddities struct {
 	// There are no resources then, and requests are answered with 500.
 	barred *metav1.Condition
 	local  []socket // of the endpoints, those on this host
+	// patched is what patches have made of the cluster.
+	patched *Patched
 }
 
 // oddities are all empty where there are none.
@@ -58,7 +60,7 @@ func (m Member) oddities() oddities {
 func (m Member) Equal(o Member) bool {
 	a, b := m.oddities(), o.oddities()
 	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && ptr.Equal(m.tls, o.tls) &&
-		a.leftOut.Equal(b.leftOut) && ptr.Equal(a.barred, b.barred) && slices.Equal(a.local, b.local)
+		a.leftOut.Equal(b.leftOut) && ptr.Equal(a.barred, b.barred) && slices.Equal(a.local, b.local) && a.patched.equal(b.patched)
 }
 
 // declareBackends declares clusters and endpoints: marshalled once for each
@@ -108,12 +110,13 @@ func (p *Pipeline) declareBackends() {
 		func(c *flow.Ctx, k BackendKey, _ flow.Members[ir.HostKey, *ir.Host]) (Member, bool) {
 			m, ok := flow.Get(c, resources, k.Backend)
 			if !ok {
-				return flow.Get(c, p.pools, k)
+				pool, ok := flow.Get(c, p.pools, k)
+				return p.patchMember(c, k, pool), ok
 			}
 			if why := p.barred(c, k, m.oddities().local); why != nil {
 				return Member{odd: &oddities{barred: why}}, true
 			}
-			return p.ownMember(c, k, m), true
+			return p.patchMember(c, k, p.ownMember(c, k, m)), true
 		})
 	p.byClusterName = flow.NewIndex(p.Members,
 		func(_ BackendKey, m Member, yield func(nameBucket)) {

@@ -44,6 +44,7 @@ func (k ListenerAddress) compare(o ListenerAddress) int {
 // declareResources declares what proxies are sent.
 func (p *Pipeline) declareResources() {
 	p.declareSharded()
+	p.declarePatches()
 	marshal := func(c *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(ir.HostKey, hostPart)) {
 		part, errs := envoy.HostPart(p.dividedHost(c, k, h))
 		if part == nil {
@@ -63,15 +64,20 @@ func (p *Pipeline) declareResources() {
 		func(k ir.HostKey, _ hostPart, yield func(bundleKey)) { yield(bundleOf(k)) }, ir.HostKey.Compare)
 	hostsByBundle.Also(p.fallbackParts)
 	bundles := flow.Group("host-bundles", hostsByBundle,
-		func(_ *flow.Ctx, _ bundleKey, members flow.Members[ir.HostKey, hostPart]) (*envoy.Bundle, bool) {
+		func(c *flow.Ctx, k bundleKey, members flow.Members[ir.HostKey, hostPart]) (patchedBundle, bool) {
 			parts := make([]*envoy.Part, 0, members.Len())
 			for _, h := range members.All() {
 				parts = append(parts, h.part)
 			}
-			return envoy.NewBundle(parts), true
-		})
+			return p.patchBundle(c, k, parts), true
+		}, flow.Equal(patchedBundle.equal))
+	p.patchedBundles = flow.NewIndex(bundles, func(k bundleKey, b patchedBundle, yield func(object.Name)) {
+		if b.patched != nil {
+			yield(k.Gateway())
+		}
+	}, bundleKey.compare)
 	byPiece := flow.NewIndex(bundles,
-		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
+		func(k bundleKey, _ patchedBundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
 	p.declareOnDemand()
 	p.declareServing()
 	p.declareForwards()
@@ -97,7 +103,7 @@ func (p *Pipeline) declareResources() {
 				members := flow.Select(c, byPiece, of)
 				all = slices.Grow(all, members.Len())
 				for _, b := range members.All() {
-					all = append(all, b)
+					all = append(all, b.Bundle)
 				}
 			}
 			around := whole
@@ -119,7 +125,7 @@ func (p *Pipeline) declareResources() {
 	p.declareLimitFilters()
 	p.declareForwarders()
 
-	p.declarePatches(flow.Map("plain-listener-resources", p.Ports,
+	p.declarePatchedListeners(flow.Map("plain-listener-resources", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *ir.Listener, emit func(ListenerAddress, *envoy.Resource)) {
 			listener := p.sharding(c, v)
 			for _, l := range []*ir.Listener{listener, translate.QUIC(listener)} {
@@ -148,6 +154,7 @@ func (p *Pipeline) declareResources() {
 		}, flow.Equal(flow.Same[struct{}]))
 
 	p.declareBackends()
+	p.declarePatchedGateways()
 	p.declareCollectors()
 	p.declareSecrets()
 }

@@ -157,7 +157,11 @@ type statuses struct {
 
 	uncounted *flow.Derived[topology.ListenerKey, int]
 	// patched says of Gateways with patches for Envoy what has become of these.
-	patched *flow.Derived[object.Name, metav1.Condition]
+	patched          *flow.Derived[object.Name, metav1.Condition]
+	patches          *flow.Derived[object.Name, []envoy.Patch]
+	patchedListeners *flow.Index[object.Name, ListenerAddress, patchedListener]
+	patchedMembers   *flow.Index[object.Name, BackendKey, Member]
+	patchedBundles   *flow.Index[object.Name, bundleKey, patchedBundle]
 	// notices are what there is to say of objects that have no status of ours.
 	notices     *flow.Derived[object.Name, source.Problem]
 	undefaulted *flow.Derived[object.Key, source.Problem]

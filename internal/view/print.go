@@ -185,12 +185,15 @@ type gatewayXDS struct {
 	of        object.Name
 	Gateway   string                       `json:"gateway"`
 	Resources map[string][]printedResource `json:"resources"`
+	// Patched are the resources and virtual hosts that patches of parameters have changed.
+	Patched []printedPatch `json:"patched,omitempty"`
 }
 
 func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 	byGateway := map[object.Name]map[string][]printedResource{}
 	sources := map[object.Name]map[string][]object.Key{} // of the rules in a domain
 	tables := map[string]string{}                        // of route configurations
+	patched := map[object.Name][]printedPatch{}
 	var failed error
 	add := func(gateway object.Name, r *envoy.Resource) {
 		if r == nil {
@@ -235,6 +238,10 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 		for k, r := range flow.All(c, p.Secrets) {
 			add(k.Gateway, r)
 		}
+		for gateway := range byGateway {
+			list, err := printedPatches(c, p, gateway)
+			patched[gateway], failed = list, cmp.Or(failed, err)
+		}
 		if !f.narrow() {
 			return
 		}
@@ -262,7 +269,11 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 		for _, list := range types {
 			slices.SortFunc(list, func(a, b printedResource) int { return strings.Compare(a.Name, b.Name) })
 		}
-		out = append(out, gatewayXDS{gateway, gateway.String(), types})
+		changed := patched[gateway]
+		if f.narrow() {
+			changed = ofPrinted(changed, types)
+		}
+		out = append(out, gatewayXDS{gateway, gateway.String(), types, changed})
 	}
 	slices.SortFunc(out, func(a, b gatewayXDS) int { return strings.Compare(a.Gateway, b.Gateway) })
 	return out, failed

@@ -5,6 +5,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -78,4 +80,27 @@ func TestEnvoyPatches(t *testing.T) {
 	s.says(t, "Gateway gw", "script load error")
 	edge("yes")
 	s.answers(t, homeURL, http.StatusUnauthorized)
+}
+
+// TestPatchedHosts protects patches of virtual hosts and clusters, with before and after of each, and that they change nothing else.
+func TestPatchedHosts(t *testing.T) {
+	t.Parallel()
+	header := `[{op: add, path: /response_headers_to_add, value: [{header: {key: x-tenant, value: gold}}]}]`
+	manifests := parametersFor(fmt.Sprintf(`envoy: {patches: [
+		{type: VirtualHost, name: home.example, operations: %s},
+		{type: VirtualHost, name: "*", operations: [{op: remove, path: /routes/0}]},
+		{type: Cluster, name: "*", operations: [{op: add, path: /connect_timeout, value: 3s}]},
+		{type: Cluster, name: none, operations: [{op: remove, path: /name}]}]}`, header))
+	manifests["open.yaml"] = siteRoute("open", "open.example", "v1")
+	s := newSite(t, manifests, "--allow-unsafe-parameters")
+	s.tenant(t, "home.example", "v1", "gold")
+	s.tenant(t, "open.example", "v1", "")
+	s.says(t, "Gateway gw", "spec.envoy.patches[1] has no effect on virtual host home.example: routes can't be added or removed")
+	s.says(t, "Gateway gw", "spec.envoy.patches[3] is for no cluster of the Gateway: none has the name none")
+	out, err := exec.Command(s.gatehouse, "translate", s.dir, "-o", "xds", "--allow-unsafe-parameters").CombinedOutput() //nolint:gosec // the test's own
+	for _, want := range []string{"type: virtual host", "- spec.envoy.patches[0]", "connectTimeout: 3s", "before:", "after:"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("translate prints no %q: %v\n%s", want, err, out)
+		}
+	}
 }
