@@ -2,6 +2,7 @@ package extension
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -22,7 +23,7 @@ type gateway struct {
 	anew    bool // servers are to be asked about all there is
 	busy    bool
 	known   bool                 // the first update has been handed on
-	removes map[xds.Ref]struct{} // by what is being worked on, or waits
+	removes map[xds.Ref]struct{} // by what is being worked on, waits, or is held
 
 	answers // of the goroutine that works, while there is one
 }
@@ -137,6 +138,8 @@ func (g *gateway) run() {
 			g.mu.Unlock()
 			return
 		}
+		// Endpoints of a Gateway's successor come behind its end.
+		g.known = g.known && !slices.ContainsFunc(updates, func(u xds.Update) bool { return u.Gone })
 		g.mu.Unlock()
 		out, hold := g.process(updates, anew)
 		g.report(updates)
@@ -163,7 +166,7 @@ func (g *gateway) handOn(updates, out []xds.Update) {
 	if n := len(updates); n > 0 {
 		g.known = !updates[n-1].Gone
 	}
-	g.removes = map[xds.Ref]struct{}{}
+	g.removes = maps.Clone(g.held)
 	for i := range g.pending {
 		for _, ref := range g.pending[i].Remove {
 			g.removes[ref] = struct{}{}

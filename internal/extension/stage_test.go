@@ -191,6 +191,19 @@ func (p *proxies) becomes(t *testing.T, domain, want string) {
 	eventually(t, domain, want, func() string { return p.host(domain) })
 }
 
+// idle waits until a stage has nothing to do.
+func idle(t *testing.T, stage *Stage) {
+	t.Helper()
+	eventually(t, "work", "false", func() string {
+		stage.mu.Lock()
+		g := stage.gateways[gatewayName]
+		stage.mu.Unlock()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return fmt.Sprint(g.busy)
+	})
+}
+
 // TestClosed protects those whose extension guards something: what changes while it is away stays as it was, with what it refers
 // to, but for what would let more pass; what is new isn't served; and all is taken up when it is back.
 func TestClosed(t *testing.T) {
@@ -214,11 +227,22 @@ func TestClosed(t *testing.T) {
 	}
 	eventually(t, "what is told", "3", func() string { p.mu.Lock(); defer p.mu.Unlock(); return fmt.Sprint(len(p.wrong)) })
 
+	// Endpoints that come back while their removal is held stay.
+	back := xds.Ref{Type: envoy.Endpoints, Name: "back"}
+	stage.Apply(set(envoy.EmptyEndpoints("back")))
+	idle(t, stage)
+	stage.Apply([]xds.Update{{Gateway: gatewayName, Remove: []xds.Ref{back}}})
+	idle(t, stage)
+	stage.Apply(set(envoy.EmptyEndpoints("back")))
+
 	server.start(t)
 	p.becomes(t, "plain.test", "x-hook second.example")
 	p.becomes(t, "guarded.test", "x-hook second.example")
 	p.becomes(t, "new.test", "x-hook first.example")
 	eventually(t, "the old cluster", "false", func() string { return fmt.Sprint(p.hasRef(xds.Ref{Type: envoy.Clusters, Name: "old"})) })
+	if !p.hasRef(back) {
+		t.Error("endpoints that came back are removed")
+	}
 	eventually(t, "what is told", "0", func() string { p.mu.Lock(); defer p.mu.Unlock(); return fmt.Sprint(len(p.wrong)) })
 }
 
