@@ -159,7 +159,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		CircuitBreakers:               circuitBreakers(b),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
 	}
-	if err := setBalancer(c, &b.Settings); err != nil {
+	if err := setBalancer(c, b); err != nil {
 		return nil, fmt.Errorf("backend %s: %w", name, err)
 	}
 	switch b.Protocol {

@@ -69,6 +69,8 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	faultSlot.filter(),
 	// Whoever is turned away has no session.
 	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
+	// Behind all that may refuse, since it is told of the whole request and says where it goes.
+	pickerFilters[0], pickerFilters[1],
 	{
 		Name: routerFilter,
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&routerv3.Router{

@@ -69,6 +69,9 @@ func toOne(r *ir.Rule, route *routev3.Route, b *ir.WeightedBackend) error {
 	if err := setSession(&route.TypedPerFilterConfig, b.Session); err != nil {
 		return err
 	}
+	if err := setPicker(&route.TypedPerFilterConfig, b.Backend); err != nil {
+		return err
+	}
 	route.Action = &routev3.Route_Route{Route: action}
 	if err := setRequestHeaders(route, then(r.Filters.RequestHeaders, b.Filters.RequestHeaders)); err != nil {
 		return err
@@ -143,6 +146,9 @@ func clusterWeight(rule *ir.Filters, b *ir.WeightedBackend) (*routev3.WeightedCl
 		c.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: host}
 	}
 	if err := setSession(&c.TypedPerFilterConfig, b.Session); err != nil {
+		return nil, err
+	}
+	if err := setPicker(&c.TypedPerFilterConfig, b.Backend); err != nil {
 		return nil, err
 	}
 	if err := setRequestHeaders(c, then(rule.RequestHeaders, b.Filters.RequestHeaders)); err != nil {

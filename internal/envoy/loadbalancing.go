@@ -2,7 +2,6 @@ package envoy
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	commonlbv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
 	maglevv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/maglev/v3"
@@ -25,9 +24,13 @@ var balancers = map[ir.Balancer]clusterv3.Cluster_LbPolicy{
 }
 
 // setBalancer says how endpoints are chosen.
-func setBalancer(c *clusterv3.Cluster, s *ir.BackendSettings) error {
+func setBalancer(c *clusterv3.Cluster, b *ir.Backend) (err error) {
+	s := &b.Settings
+	if !b.Picker.IsZero() {
+		c.LoadBalancingPolicy, err = picking(s)
+		return err
+	}
 	if s.ClientIP || s.Hash != (ir.Hash{}) {
-		var err error
 		c.LoadBalancingPolicy, err = hashing(s)
 		return err
 	}
@@ -72,13 +75,7 @@ func hashing(s *ir.BackendSettings) (*clusterv3.LoadBalancingPolicy, error) {
 		}
 		m = ring
 	}
-	config, err := pack(m)
-	if err != nil {
-		return nil, err
-	}
-	return &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
-		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: "hashing", TypedConfig: config},
-	}}}, nil
+	return balancing("hashing", m)
 }
 
 func slowStart(s *ir.BackendSettings) *clusterv3.Cluster_SlowStartConfig {

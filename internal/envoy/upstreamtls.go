@@ -15,15 +15,17 @@ import (
 // are it. Authorities and the client certificate come by name, so that renewed ones
 // change no cluster.
 func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, error) {
+	if t.Unverified {
+		return securedBy("envoy.transport_sockets.tls", &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{
+			TlsParams: upstreamVersions, AlpnProtocols: alpn(p),
+		}})
+	}
 	validation := &tlsv3.CertificateValidationContext{}
 	for name := range t.Names.All() {
 		validation.MatchTypedSubjectAltNames = append(validation.MatchTypedSubjectAltNames, nameMatcher(name))
 	}
 	common := &tlsv3.CommonTlsContext{
-		TlsParams: &tlsv3.TlsParameters{
-			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
-			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, // 1.2 is the default of clients
-		},
+		TlsParams: upstreamVersions, AlpnProtocols: alpn(p),
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 				DefaultValidationContext:         validation,
@@ -31,17 +33,27 @@ func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, erro
 			},
 		},
 	}
-	switch p {
-	case ir.H2C:
-		common.AlpnProtocols = []string{"h2"}
-	case ir.HTTP1, ir.WebSocket, "":
-		common.AlpnProtocols = []string{"http/1.1"}
-	case ir.TCP, ir.UDP: // what the bytes are is not known
-	}
 	if !t.ClientCertificate.IsZero() {
 		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{Name: SecretName(t.ClientCertificate), SdsConfig: ads()}}
 	}
 	return securedBy("envoy.transport_sockets.tls", &tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.ServerName})
+}
+
+var upstreamVersions = &tlsv3.TlsParameters{
+	TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+	TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, // 1.2 is the default of clients
+}
+
+// alpn is what is offered to a backend to be spoken.
+func alpn(p ir.Protocol) []string {
+	switch p {
+	case ir.H2C:
+		return []string{"h2"}
+	case ir.HTTP1, ir.WebSocket, "":
+		return []string{"http/1.1"}
+	case ir.TCP, ir.UDP: // what the bytes are is not known
+	}
+	return nil
 }
 
 // upstreamSecrets are the secrets that a backend's cluster waits for.

@@ -302,6 +302,11 @@ var backends = []Row{
 		Cases: []string{"service-import"},
 	},
 	{
+		Title: "InferencePool of `inference.networking.k8s.io`, `v1`",
+		Note:  "of HTTPRoutes; the endpoint picker is asked; see [Models](../guide/inference.md)",
+		Cases: []string{"inference-pool"},
+	},
+	{
 		Title: "EndpointSlices of type `FQDN`",
 		Note:  "such endpoints get no traffic, and the route says so (`endpoint-names`); use `ExternalName`",
 	},

@@ -79,6 +79,8 @@ type Backend struct {
 	Retry   RetryBudget // zero where the limits of retries are the proxies' own
 	// Settings are what policies say of it, for the requests that they are for.
 	Settings BackendSettings
+	// Picker is asked which endpoint a request is for; zero where the proxy chooses.
+	Picker Picker
 }
 
 // BackendKey is a backend as rules and tables know it. Two keys are equal exactly if
@@ -106,12 +108,13 @@ type backendManner struct {
 	tls        BackendTLS
 	retry      RetryBudget
 	settings   BackendSettings
+	picker     Picker
 }
 
 // Key returns the key of the backend.
 func (b Backend) Key() BackendKey {
 	b.TLS.ClientCertificate = SecretKey{}
-	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry, b.Settings}
+	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry, b.Settings, b.Picker}
 	return BackendKey{unique.Make(keyedBackend{b.Object.Name, b.Port, unique.Make(how)})}
 }
 
@@ -125,8 +128,16 @@ func (k BackendKey) Backend() Backend {
 	return Backend{
 		Named: how.named, Object: object.Key{Kind: how.kind, Name: b.name}, Port: b.port, Use: how.use, PortName: how.portName,
 		Protocol: how.protocol, DNS: how.dns, TargetPort: how.targetPort, Outside: how.outside, TLS: how.tls, Retry: how.retry,
-		Settings: how.settings,
+		Settings: how.settings, Picker: how.picker,
 	}
+}
+
+// Picker is who chooses the endpoint of each of the backend's requests.
+func (k BackendKey) Picker() Picker {
+	if k.IsZero() {
+		return Picker{}
+	}
+	return k.handle.Value().how.Value().picker
 }
 
 // NamedBackend returns the key of a backend of which only the name is known.
@@ -289,6 +300,9 @@ func (b *Backend) text() string {
 		settings, _ := json.Marshal(b.Settings) //nolint:errchkjson // of our own types
 		write(h, "settings", string(settings))
 	}
+	if !b.Picker.IsZero() {
+		write(h, "picker", b.Picker.Service.String(), string(b.Picker.Failure))
+	}
 	text = append(text, '#')
 	return string(hex.AppendEncode(text, h.Sum(nil)))
 }
@@ -315,13 +329,14 @@ type backendJSON struct {
 	Retry    *RetryBudget `json:"retry,omitempty"`
 	// Settings are what policies say of it.
 	Settings BackendSettings `json:"settings,omitzero"`
+	Picker   Picker          `json:"picker,omitzero"`
 }
 
 // MarshalJSON writes the backend with the text of its key for a name.
 func (b Backend) MarshalJSON() ([]byte, error) {
 	out := backendJSON{
 		Name: b.Key().String(), Service: b.Object.Name, Port: b.ConnectPort(), PortName: b.PortName, Protocol: b.Protocol, DNS: b.DNS,
-		Outside: b.Outside, Private: b.Private, Settings: b.Settings,
+		Outside: b.Outside, Private: b.Private, Settings: b.Settings, Picker: b.Picker,
 	}
 	if !b.TLS.IsZero() {
 		out.TLS = &b.TLS
@@ -338,7 +353,7 @@ func (b *Backend) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private, Settings: in.Settings}
+	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private, Settings: in.Settings, Picker: in.Picker}
 	if !in.Service.IsZero() {
 		b.Object = object.Key{Kind: service, Name: in.Service}
 	}

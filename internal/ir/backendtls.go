@@ -14,6 +14,9 @@ type BackendTLS struct {
 	// belongs to the Gateway and not to the backend, so that it is no part of a
 	// backend's key.
 	ClientCertificate SecretKey `json:"clientCertificate,omitzero"`
+	// Unverified says that any certificate will do, and that there is nothing in the fields above that says which.
+	// Whoever is in between can read and change what is said.
+	Unverified bool `json:"unverified,omitempty"`
 }
 
 // Equal reports whether two are the same.
@@ -28,6 +31,9 @@ func (t *BackendTLS) sum() []byte {
 	write(h, t.ServerName, t.Authorities.String())
 	for n := range t.Names.All() {
 		write(h, n.DNS, n.URI)
+	}
+	if t.Unverified {
+		write(h, "unverified")
 	}
 	return h.Sum(nil)
 }

@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
@@ -147,6 +148,15 @@ var All = NewTable(
 	&Descriptor{
 		Kind: EndpointSlice, Plural: "endpointslices",
 		Versions: []Version{Typed[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList]("v1")},
+	},
+	&Descriptor{
+		Kind: InferencePool, Plural: "inferencepools", Words: []string{"infpool"}, Custom: true,
+		Versions: []Version{Typed[poolsv1.InferencePool, poolsv1.InferencePoolList]("v1")},
+		Status:   poolStatus(),
+	},
+	&Descriptor{
+		Kind: Pod, Plural: "pods", Words: []string{"po"}, For: InferencePool,
+		Versions: []Version{Typed[corev1.Pod, corev1.PodList]("v1")},
 	},
 	&Descriptor{
 		Kind: ClusterTrustBundle, Plural: "clustertrustbundles", Scope: ClusterScoped, Channel: ExperimentalChannel,

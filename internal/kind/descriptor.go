@@ -34,6 +34,9 @@ type Descriptor struct {
 	Family  Family
 	Channel Channel
 	Reading Reading
+	// For is the kind, above in the table, for whose objects alone those of this one are read in a cluster: as long as
+	// there are some. It is zero for most kinds.
+	For object.Kind
 	// Guards says that objects of the kind say who may pass. While there may be some that
 	// can't be read, nothing is served that they may be for.
 	Guards bool

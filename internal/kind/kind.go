@@ -9,7 +9,8 @@ const (
 	Certificates = "certificates.k8s.io"
 	Extensions   = "apiextensions.k8s.io"
 	Networking   = "networking.k8s.io"
-	MultiCluster = "multicluster.x-k8s.io" // of services of several clusters
+	MultiCluster = "multicluster.x-k8s.io"       // of services of several clusters
+	Inference    = "inference.networking.k8s.io" // of the Gateway API's inference extension
 	GatewayAPI   = "gateway.networking.k8s.io"
 	Experimental = "gateway.networking.x-k8s.io" // kinds that are only in the experimental channel
 	Gatehouse    = "gatehouse.dev"
@@ -39,6 +40,8 @@ var (
 	RouteFilter          = object.KindOf(Gatehouse, "RouteFilter")
 	Service              = object.KindOf(Core, "Service")
 	ServiceImport        = object.KindOf(MultiCluster, "ServiceImport")
+	InferencePool        = object.KindOf(Inference, "InferencePool")
+	Pod                  = object.KindOf(Core, "Pod")
 	Secret               = object.KindOf(Core, "Secret")
 	ConfigMap            = object.KindOf(Core, "ConfigMap")
 	Namespace            = object.KindOf(Core, "Namespace")

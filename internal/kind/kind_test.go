@@ -61,9 +61,9 @@ func TestScheme(t *testing.T) {
 // What is written into a status of any kind is read from it again.
 func TestStatuses(t *testing.T) {
 	conditions := []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: 2}}
-	mine := kind.Entry{Controller: "example.com/mine", Ref: gwv1.ParentReference{Name: "g", SectionName: new(gwv1.SectionName("a"))}, Conditions: conditions}
+	mine := kind.Entry{Controller: "example.com/mine", Ref: gwv1.ParentReference{Name: "g", Namespace: new(gwv1.Namespace("a"))}, Conditions: conditions}
 	other := mine
-	other.Controller, other.Ref.SectionName = "example.com/other", nil
+	other.Controller, other.Ref.Namespace = "example.com/other", nil
 	for d := range kind.All.Rows() {
 		s := d.Status
 		if s == nil {
@@ -79,7 +79,7 @@ func TestStatuses(t *testing.T) {
 			if diff := cmp.Diff([]kind.Entry{mine}, s.Entries(s.Own(status, mine.Controller))); diff != "" {
 				t.Errorf("%s: %s", d, diff)
 			}
-			places = []string{"g", "g#a"}
+			places = []string{"g", "a/g"}
 		} else {
 			status = s.Saying(conditions)
 			places = []string{""}

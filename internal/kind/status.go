@@ -62,14 +62,27 @@ func Whole[O Object, S any, P statusPointer[S]](of func(O) P, visit func(status 
 // Shared is a status of entries. list is where they are in it, fields is where an entry
 // has what all entries have, and most is how many of them the API takes.
 func Shared[O Object, S, E any, P statusPointer[S]](of func(O) P, most int, list func(P) *[]E, fields func(*E) EntryFields) *Status {
+	return converted(of, most, list,
+		func(e *E) Entry {
+			f := fields(e)
+			return Entry{*f.Controller, *f.Ref, *f.Conditions}
+		},
+		func(e Entry, to *E) {
+			f := fields(to)
+			*f.Controller, *f.Ref, *f.Conditions = e.Controller, e.Ref, e.Conditions
+		})
+}
+
+// converted is Shared for entries that have what all have in types of their own: read makes an Entry of one, and
+// write one of an Entry.
+func converted[O Object, S, E any, P statusPointer[S]](of func(O) P, most int, list func(P) *[]E, read func(*E) Entry, write func(Entry, *E)) *Status {
 	s := statusIn[O, S](of)
 	s.most = most
 	s.entries = func(status any) []Entry {
 		from := *list(status.(P))
 		out := make([]Entry, len(from))
 		for i := range from {
-			f := fields(&from[i])
-			out[i] = Entry{*f.Controller, *f.Ref, *f.Conditions}
+			out[i] = read(&from[i])
 		}
 		return out
 	}
@@ -77,8 +90,7 @@ func Shared[O Object, S, E any, P statusPointer[S]](of func(O) P, most int, list
 		out := P(new(S))
 		to := make([]E, len(entries))
 		for i, e := range entries {
-			f := fields(&to[i])
-			*f.Controller, *f.Ref, *f.Conditions = e.Controller, e.Ref, e.Conditions
+			write(e, &to[i])
 		}
 		*list(out) = to
 		return out

@@ -2,6 +2,7 @@ package kind
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
@@ -73,4 +74,43 @@ func xBackendStatus() *Status {
 		func(e *gwxv1alpha1.BackendAncestorStatus) EntryFields {
 			return EntryFields{&e.ControllerName, &e.AncestorRef, &e.Conditions}
 		})
+}
+
+// poolStatus is the status of InferencePools. Definitions before v1.2 of the extension have no name of a controller: it
+// is empty in what is read then.
+func poolStatus() *Status {
+	return converted(func(o *poolsv1.InferencePool) *poolsv1.InferencePoolStatus { return &o.Status }, 32,
+		func(s *poolsv1.InferencePoolStatus) *[]poolsv1.ParentStatus { return &s.Parents },
+		func(e *poolsv1.ParentStatus) Entry {
+			ref := gwv1.ParentReference{Name: gwv1.ObjectName(e.ParentRef.Name)}
+			if g := e.ParentRef.Group; g != nil {
+				ref.Group = new(gwv1.Group(*g))
+			}
+			if k := e.ParentRef.Kind; k != "" {
+				ref.Kind = new(gwv1.Kind(k))
+			}
+			if ns := e.ParentRef.Namespace; ns != "" {
+				ref.Namespace = new(gwv1.Namespace(ns))
+			}
+			return Entry{gwv1.GatewayController(e.ControllerName), ref, e.Conditions}
+		},
+		func(e Entry, to *poolsv1.ParentStatus) { *to = PoolParent(e) })
+}
+
+// PoolParent is an entry in the status of an InferencePool.
+func PoolParent(e Entry) poolsv1.ParentStatus {
+	out := poolsv1.ParentStatus{
+		ControllerName: poolsv1.ControllerName(e.Controller), Conditions: e.Conditions,
+		ParentRef: poolsv1.ParentReference{Name: poolsv1.ObjectName(e.Ref.Name)},
+	}
+	if g := e.Ref.Group; g != nil {
+		out.ParentRef.Group = new(poolsv1.Group(*g))
+	}
+	if k := e.Ref.Kind; k != nil {
+		out.ParentRef.Kind = poolsv1.Kind(*k)
+	}
+	if ns := e.Ref.Namespace; ns != nil {
+		out.ParentRef.Namespace = poolsv1.Namespace(*ns)
+	}
+	return out
 }

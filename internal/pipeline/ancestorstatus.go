@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -20,9 +21,14 @@ func (p *Pipeline) declareXBackendStatus() {
 	p.XBackendStatus = ancestorStatus(p, "xbackend-status", p.Graph.XBackends, p.Graph.XBackendAncestors, status.XBackend)
 }
 
+// declareInferencePoolStatus declares what people are told of InferencePools.
+func (p *Pipeline) declareInferencePoolStatus() {
+	p.InferencePoolStatus = ancestorStatus(p, "inference-pool-status", p.Graph.InferencePools, p.Graph.InferencePoolAncestors, status.InferencePool)
+}
+
 // ancestorStatus declares the statuses of a kind that follow from the node and its
 // ancestors alone.
-func ancestorStatus[N any, S gwv1.PolicyStatus | gwxv1alpha1.BackendStatus](
+func ancestorStatus[N any, S gwv1.PolicyStatus | gwxv1alpha1.BackendStatus | poolsv1.InferencePoolStatus](
 	p *Pipeline, table string, nodes flow.Table[object.Name, N], ancestors flow.Table[object.Name, []topology.Ancestor],
 	of func(controllerName string, node N, ancestors []topology.Ancestor) S,
 ) *flow.Derived[object.Name, *S] {

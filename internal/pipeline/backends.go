@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -173,6 +174,7 @@ func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
 func backendsOfRule(r *ir.Rule, yield func(ir.BackendKey)) {
 	for i := range r.Backends {
 		yield(r.Backends[i].Backend)
+		yield(r.Backends[i].Backend.Picker().Service)
 	}
 	backendsOfFilters(&r.Filters, yield)
 }
@@ -208,6 +210,9 @@ func (p *Pipeline) Endpoints(c *flow.Ctx, k ir.BackendKey) []ir.Endpoint {
 		if at := translate.AtAddress(p.Graph.ClusterIP(c, b.Object), b.Port); at != nil {
 			return at
 		}
+	}
+	if b.Object.Kind == kind.InferencePool {
+		return translate.PodEndpoints(p.Graph.PodsOf(c, b.Object.Name))
 	}
 	return translate.Endpoints(k, flow.Select(c, p.Inputs.SlicesByBackend, b.Object).All())
 }

@@ -24,7 +24,7 @@ func (k SecretKey) String() string { return k.Gateway.String() + "/" + k.Secret.
 // that it shows there, and what its name may resolve to. Nearly all are shared.
 func (p *Pipeline) OwnBackend(c *flow.Ctx, k BackendKey) (own *ir.Backend, ok bool) {
 	b := k.Backend.Backend()
-	if !b.TLS.IsZero() {
+	if !b.TLS.IsZero() && !b.TLS.Unverified { // nobody knows who would be shown the certificate
 		if certificate, has := flow.Get(c, p.Graph.ClientCertificates, k.Gateway); has {
 			b.TLS.ClientCertificate, ok = ir.Certificate(certificate), true
 		}
@@ -71,7 +71,9 @@ func (p *Pipeline) declareSecrets() {
 			if m.tls == nil {
 				return
 			}
-			yield(SecretKey{k.Gateway, m.tls.Authorities})
+			if !m.tls.Unverified {
+				yield(SecretKey{k.Gateway, m.tls.Authorities})
+			}
 			if client := m.tls.ClientCertificate; !client.IsZero() {
 				yield(SecretKey{k.Gateway, client})
 			}

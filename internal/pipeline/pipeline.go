@@ -104,6 +104,7 @@ func New(opts Options) *Pipeline {
 	p.declareTakenPaths()
 	p.declareInheritedStatus()
 	p.declareXBackendStatus()
+	p.declareInferencePoolStatus()
 	p.declareRouteFilterStatus()
 	p.declareOtherStatus()
 	p.declareAsked()

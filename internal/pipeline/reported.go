@@ -96,6 +96,7 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.RateLimitPolicy, p.RateLimitPolicyStatus, Namespaced(kind.RateLimitPolicy))
 	report(p, kind.TrafficPolicy, p.TrafficPolicyStatus, Namespaced(kind.TrafficPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
+	report(p, kind.InferencePool, p.InferencePoolStatus, Namespaced(kind.InferencePool))
 	report(p, kind.RouteFilter, p.RouteFilterStatus, Namespaced(kind.RouteFilter))
 	if p.Children != nil {
 		report(p, kind.GatewayBlueprint, p.BlueprintStatus, ClusterScoped(kind.GatewayBlueprint))

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -150,6 +151,7 @@ type statuses struct {
 	RouteFilterStatus          *flow.Derived[object.Name, *v1alpha1.RouteFilterStatus]
 	TrafficPolicyStatus        *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	XBackendStatus             *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
+	InferencePoolStatus        *flow.Derived[object.Name, *poolsv1.InferencePoolStatus]
 	// OtherStatus is that of objects of kinds that nothing else depends on.
 	OtherStatus *flow.Derived[object.Key, any]
 	// Statuses are the tables of statuses, for all that handles them alike.

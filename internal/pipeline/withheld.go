@@ -4,7 +4,9 @@ import (
 	"reflect"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -164,7 +166,8 @@ func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
 		return s.refer(v.Object.Namespace)
 	case *topology.BackendTrafficPolicy:
 		return s.refer(v.Object.Namespace)
-	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *v1alpha1.RouteFilter, *discoveryv1.EndpointSlice:
+	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *v1alpha1.RouteFilter, *discoveryv1.EndpointSlice,
+		*poolsv1.InferencePool, *corev1.Pod:
 		return s.refer(v.(source.Object).GetNamespace())
 	default:
 		return false

@@ -16,6 +16,7 @@ var backendKinds = map[object.Kind]func(r *resolver, ref reference) BackendRef{
 	kind.Service:       (*resolver).service,
 	kind.ServiceImport: (*resolver).serviceImport,
 	kind.XBackend:      (*resolver).xBackend,
+	kind.InferencePool: (*resolver).inferencePool,
 }
 
 // reference is what a route refers to, and what it wants there.

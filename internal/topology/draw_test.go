@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
@@ -134,6 +135,8 @@ var kindsDrawn = []drawn{
 			Ports: []mcsv1beta1.ServicePort{{Port: somePort.Draw(t, "port"), Name: rapid.SampledFrom([]string{"", "http"}).Draw(t, "port name")}},
 		}}
 	}),
+	draws(2, drawInferencePool),
+	draws(3, drawPod),
 	draws(2, drawAuthPolicy),
 	draws(2, drawRateLimitPolicy),
 	draws(2, drawRouteFilter),
@@ -381,12 +384,14 @@ func drawBackendRef(t *rapid.T) gwv1.BackendObjectReference {
 	ref := gwv1.BackendObjectReference{
 		Name: someObjectName.Draw(t, "backend"), Namespace: drawNamespaceRef(t), Port: maybe(t, somePort, "port"),
 	}
-	switch kind := rapid.SampledFrom([]gwv1.Kind{"", "", "XBackend", "ServiceImport", "Bucket"}).Draw(t, "kind"); kind {
+	switch kind := rapid.SampledFrom([]gwv1.Kind{"", "", "XBackend", "ServiceImport", "InferencePool", "Bucket"}).Draw(t, "kind"); kind {
 	case "":
 	case "XBackend":
 		ref.Group, ref.Kind, ref.Namespace = new(gwv1.Group(gwxv1alpha1.GroupName)), &kind, nil
 	case "ServiceImport":
 		ref.Group, ref.Kind = new(gwv1.Group(mcsv1beta1.GroupName)), &kind
+	case "InferencePool":
+		ref.Group, ref.Kind = new(gwv1.Group(poolsv1.GroupVersion.Group)), &kind
 	default:
 		ref.Kind = &kind
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -42,6 +43,8 @@ func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &limits.Policy{}, (*limits.Policy).Equal, equaltest.Other("Object", &v1alpha1.RateLimitPolicy{}))
 	equaltest.Fields(t, &traffic.Policy{}, (*traffic.Policy).Equal, equaltest.Other("Object", &v1alpha1.TrafficPolicy{}))
 	equaltest.Fields(t, &XBackend{}, (*XBackend).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackend{}))
+	equaltest.Fields(t, &InferencePool{}, (*InferencePool).Equal, equaltest.Other("Object", &poolsv1.InferencePool{}))
+	equaltest.Fields(t, &Pod{}, (*Pod).Equal)
 }
 
 // So does a value of the tables between them.

@@ -128,6 +128,9 @@ type Graph struct {
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
 	RouteFilters      flow.Table[object.Name, *RouteFilter]
+	// InferencePools and InferencePoolAncestors are the same of InferencePools.
+	InferencePools         flow.Table[object.Name, *InferencePool]
+	InferencePoolAncestors flow.Table[object.Name, []Ancestor]
 
 	routeFilterAncestors flow.Table[object.Name, []Ancestor]
 
@@ -189,6 +192,7 @@ type Graph struct {
 	affected               affected
 	byClass                *flow.Index[string, object.Name, *gwv1.Gateway]
 	byPolicyTarget         *flow.Index[object.Key, object.Key, *Route]
+	podsByNamespace        *flow.Index[string, object.Name, *Pod]
 	byAuthService          *flow.Index[object.Key, object.Name, *auth.Policy]
 }
 
@@ -239,6 +243,8 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.trafficAttached = policy.Attach("topology-traffic-policy", traffic.Kind, g.TrafficPolicies)
 	g.declareServicePolicies()
+	g.InferencePools = g.declareInferencePools()
+	g.declarePods()
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", auth.Kind, g.AuthPolicies)
 	g.limitsAttached = policy.Attach("topology-rate-limit-policy", limits.Kind, g.RateLimitPolicies)
@@ -252,6 +258,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.RateLimitAncestors = Ancestors(g, "topology-rate-limit-policy-ancestors", g.RateLimitPolicies, g.limitsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
+	g.InferencePoolAncestors = g.declareInferencePoolAncestors()
 	g.routeFilterAncestors = g.declareRouteFilterAncestors()
 	g.declarePoliciesOf()
 	g.Attachments = g.declareAttachments()

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -47,6 +48,8 @@ type Inputs struct {
 	RateLimitPolicies      *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
 	TrafficPolicies        *flow.Input[object.Name, *v1alpha1.TrafficPolicy]
 	XBackends              *flow.Input[object.Name, *gwxv1alpha1.XBackend]
+	InferencePools         *flow.Input[object.Name, *poolsv1.InferencePool]
+	Pods                   *flow.Input[object.Name, *corev1.Pod] // in a cluster only while there are InferencePools
 	RouteFilters           *flow.Input[object.Name, *v1alpha1.RouteFilter]
 	Parameters             *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 	Blueprints             *flow.Input[string, *v1alpha1.GatewayBlueprint]
@@ -115,6 +118,8 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.RateLimitPolicies = namespaced[*v1alpha1.RateLimitPolicy](e, in)
 	in.TrafficPolicies = namespaced[*v1alpha1.TrafficPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
+	in.InferencePools = namespaced[*poolsv1.InferencePool](e, in)
+	in.Pods = namespaced[*corev1.Pod](e, in)
 	in.RouteFilters = namespaced[*v1alpha1.RouteFilter](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Blueprints = clusterScoped[*v1alpha1.GatewayBlueprint](e, in)

@@ -33,6 +33,7 @@ func (g *Graph) declareNeighbours() {
 		kind.ListenerSet:       neighboursIn(g.in.ListenerSets),
 		kind.Service:           neighboursIn(g.in.Services),
 		kind.ServiceImport:     neighboursIn(g.in.Imports),
+		kind.InferencePool:     neighboursIn(g.in.InferencePools),
 		kind.Secret:            neighboursIn(g.in.Secrets),
 		kind.GatewayParameters: neighboursIn(g.in.Parameters),
 	}

@@ -288,7 +288,8 @@ type Route struct {
 	// Unresolved says which references can't be used; nil when all can.
 	Unresolved *metav1.Condition
 	// PolicyTargets are what the route refers to whose statuses, or whose policies'
-	// statuses, name the Gateways of the route: XBackends, and Services with policies.
+	// statuses, name the Gateways of the route: XBackends, InferencePools, and Services with
+	// policies.
 	// They are sorted, each once; nil for most routes.
 	PolicyTargets []object.Key
 }

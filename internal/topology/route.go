@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -115,8 +116,15 @@ func (r *resolver) backends(use ir.Use, rule, n int, at func(int) *gwv1.BackendO
 
 // mirror resolves the backend of a filter that mirrors, if it is one.
 func (r *resolver) mirror(out *RouteRule, use ir.Use, rule, filter int, m *gwv1.HTTPRequestMirrorFilter) {
-	if m != nil {
-		out.Mirrors = append(out.Mirrors, r.backend(use, &m.BackendRef,
-			func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", rule, filter) }))
+	if m == nil {
+		return
 	}
+	field := func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", rule, filter) }
+	ref := r.backend(use, &m.BackendRef, field)
+	if to := ref.Backend.Backend().Object; to.Kind == kind.InferencePool {
+		// Nobody is asked where copies go.
+		ref = problem(condition.PoolOnlyBackend(field(), to.String()))
+		r.problems = append(r.problems, *ref.Problem)
+	}
+	out.Mirrors = append(out.Mirrors, ref)
 }

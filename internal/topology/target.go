@@ -38,6 +38,7 @@ var targetKinds = map[object.Kind]targetKind{
 	kind.Service:       {sections: servicePorts, gateways: (*Graph).gatewaysTo},
 	kind.ServiceImport: {sections: importPorts, gateways: (*Graph).gatewaysTo},
 	kind.XBackend:      {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
+	kind.InferencePool: {sections: poolSections, gateways: (*Graph).gatewaysTo},
 	kind.RouteFilter:   {sections: routeFilterSections, gateways: (*Graph).gatewaysTo},
 }
 

@@ -26,6 +26,10 @@ func (t *translation) backends(at position, list []gwv1.HTTPBackendRef, refs []t
 		if i < len(refs) && !refs[i].Backend.IsZero() {
 			b.Backend = refs[i].Backend
 			b.Session = sessionOn(session, b.Backend, out)
+			if session != nil && !b.Backend.Picker().IsZero() {
+				f := inRule(t.index).field("sessionPersistence")
+				t.refuse(f, condition.PoolSession(f))
+			}
 		}
 		if b.Weight == 0 {
 			continue

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -41,6 +42,11 @@ func rows(p *pipeline.Pipeline) []showing {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
+		show(p, p.InferencePoolStatus, p.Graph.InferencePools, pipeline.Namespaced(kind.InferencePool), func(_ *flow.Ctx, node *topology.InferencePool, s *poolsv1.InferencePoolStatus) *Item {
+			out := item(node.Object, s)
+			out.Summary = poolSummary(s)
+			return out
+		}),
 		show(p, p.RouteFilterStatus, p.Graph.RouteFilters, pipeline.Namespaced(kind.RouteFilter), func(_ *flow.Ctx, f *topology.RouteFilter, s *v1alpha1.RouteFilterStatus) *Item {
 			return acceptedItem(f.Object, s, s.Conditions)
 		}),

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -110,6 +111,14 @@ func (it *Item) WithoutProxies() {
 		sum.State = string(gwv1.PolicyConditionAccepted)
 	}
 	it.Summary.State, it.Summary.OK, it.Summary.Message = sum.State, sum.OK, sum.Message
+}
+
+func poolSummary(s *poolsv1.InferencePoolStatus) Summary {
+	if len(s.Parents) == 0 {
+		return Summary{State: unused, OK: true, Message: "no route of a Gateway refers to the pool"}
+	}
+	// What is wrong with a pool is the same for all Gateways.
+	return summarize("Accepted", s.Parents[0].Conditions)
 }
 
 func xBackendSummary(s *gwxv1alpha1.BackendStatus) Summary {

@@ -4,6 +4,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -27,6 +28,11 @@ func endpointsOf(p *pipeline.Pipeline, c *flow.Ctx, r *topology.Route) *Endpoint
 			}
 			if out == nil {
 				out = &Endpoints{}
+			}
+			if b.Object.Kind == kind.InferencePool {
+				n := len(p.Endpoints(c, ref.Backend))
+				out.Ready, out.All = out.Ready+n, out.All+n
+				continue
 			}
 			slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
 			ready, all := translate.CountEndpoints(ref.Backend, slices.All())

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -31,6 +32,8 @@ func summaryOf(s *kind.Status, status any) Summary {
 		return policySummary(s)
 	case *gwxv1alpha1.BackendStatus:
 		return xBackendSummary(s)
+	case *poolsv1.InferencePoolStatus:
+		return poolSummary(s)
 	}
 	for _, list := range s.Conditions(status) { // those of the whole object
 		return summarize("Accepted", list)

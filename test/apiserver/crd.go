@@ -26,20 +26,22 @@ import (
 )
 
 // CRDs reads the CustomResourceDefinitions of a channel of the Gateway API, in the
-// version that go.mod requires, and Gatehouse's own.
+// version that go.mod requires, that of InferencePools, and Gatehouse's own.
 func CRDs(t testing.TB, channel string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	// A test runs in its package's directory, which is in the module.
 	dirs, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
-		"github.com/gatehouse-dev/gatehouse", "sigs.k8s.io/gateway-api").Output()
-	root, module, ok := strings.Cut(strings.TrimSpace(string(dirs)), "\n")
-	if err != nil || !ok {
+		"github.com/gatehouse-dev/gatehouse", "sigs.k8s.io/gateway-api",
+		"sigs.k8s.io/gateway-api-inference-extension").Output()
+	modules := strings.Fields(string(dirs))
+	if err != nil || len(modules) != 3 {
 		t.Fatalf("where the Gateway API's definitions are: %q: %v", dirs, err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, pattern := range []string{
-		filepath.Join(module, "config", "crd", channel, "gateway.networking.*.yaml"),
-		filepath.Join(root, "config", "crd", "*.yaml"),
+		filepath.Join(modules[1], "config", "crd", channel, "gateway.networking.*.yaml"),
+		filepath.Join(modules[2], "config", "crd", "bases", "inference.networking.k8s.io_*.yaml"),
+		filepath.Join(modules[0], "config", "crd", "*.yaml"),
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {

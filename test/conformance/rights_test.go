@@ -52,7 +52,7 @@ func rare(m mode, r right) string {
 		if r.verb != "list" && r.verb != "watch" {
 			return "parameters ask for them"
 		}
-	case "serviceimports":
+	case "serviceimports", "inferencepools", "inferencepools/status":
 		return "not every cluster defines them"
 	case "clustertrustbundles":
 		return "not every cluster serves them"
@@ -64,6 +64,10 @@ func rare(m mode, r right) string {
 		return "the suite refers to no filters of ours"
 	case "gatewayblueprints/status", "gatewayclassvalues/status", "gatewayvalues/status":
 		return "the suite knows no blueprints"
+	case "pods":
+		if r.verb == "list" || r.verb == "watch" {
+			return "they are read for InferencePools alone"
+		}
 	case "events":
 		return "something goes wrong"
 	}

@@ -30,13 +30,12 @@ var authBackend = backendKind{"auth", "TCP", 9000, listenAuth, nil}
 // headers, together with headers that must not get through.
 type authServer struct {
 	authv3.UnimplementedAuthorizationServer
-	name      string
-	server    *grpc.Server
-	listeners []net.Listener
+	grpcServer
+	name string
 }
 
 func listenAuth(ctx context.Context, o echo.Options) (echoServer, error) {
-	s := &authServer{name: o.Name, server: grpc.NewServer()}
+	s := &authServer{name: o.Name, grpcServer: grpcServer{server: grpc.NewServer()}}
 	authv3.RegisterAuthorizationServer(s.server, s)
 	for _, address := range o.Listen {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -46,22 +45,6 @@ func listenAuth(ctx context.Context, o echo.Options) (echoServer, error) {
 		s.listeners = append(s.listeners, l)
 	}
 	return s, nil
-}
-
-func (s *authServer) Run(context.Context) error {
-	failures := make(chan error, len(s.listeners))
-	for _, l := range s.listeners {
-		go func() { failures <- s.server.Serve(l) }()
-	}
-	return <-failures
-}
-
-func (s *authServer) Addresses() []net.Addr {
-	out := make([]net.Addr, len(s.listeners))
-	for i, l := range s.listeners {
-		out[i] = l.Addr()
-	}
-	return out
 }
 
 func (s *authServer) Check(_ context.Context, r *authv3.CheckRequest) (*authv3.CheckResponse, error) {

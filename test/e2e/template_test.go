@@ -42,6 +42,7 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"backendsIn":    b.backendsIn,
 		"grpcBackends":  b.servers(grpcBackend),
 		"authBackends":  b.servers(authBackend),
+		"pickers":       b.serversFor(pickerBackend),
 		"cookieTo":      cookieTo,
 		"endedCookieTo": endedCookieTo,
 		"headerTo":      headerTo,

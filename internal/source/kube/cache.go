@@ -30,6 +30,7 @@ func CacheOptions(kinds *kind.Table, namespaces ...string) cache.Options {
 		// Only kinds that each cluster has can stand here.
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}: {Transform: transform(stripSlice)},
+			&corev1.Pod{}:                {Transform: transform(stripPod)},
 		},
 	}
 	for k := range kinds.Rows() {
@@ -129,6 +130,27 @@ func stripSlice(o client.Object) {
 		e := &s.Endpoints[i]
 		s.Endpoints[i] = discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions}
 	}
+}
+
+// stripPod leaves what makes a Pod an endpoint, since a cluster may have very many.
+func stripPod(o client.Object) {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		stripMeta(o)
+		return
+	}
+	var ready []corev1.PodCondition
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			ready = []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	p.ObjectMeta = metav1.ObjectMeta{
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Labels: p.Labels,
+		DeletionTimestamp: p.DeletionTimestamp,
+	}
+	p.Spec = corev1.PodSpec{}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, Conditions: ready}
 }
 
 // stripContent leaves the name and the version of what is read when it is wanted.

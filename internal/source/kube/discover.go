@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +52,7 @@ func (s *Source) followKinds(ctx context.Context) error {
 // those of which it can't be told now.
 func (s *Source) look(ctx context.Context) (unknown []*kind.Descriptor) {
 	for _, k := range s.kinds {
-		if s.isWatched(k) {
+		if s.isWatched(k) || !s.needed(k) {
 			continue
 		}
 		v, why, err := s.served(ctx, k)
@@ -111,6 +112,22 @@ func (s *Source) unserved(ctx context.Context, list []*watched) []*watched {
 		}
 	}
 	return out
+}
+
+// needed reports whether objects of a kind are to be read: not those that are there for objects of another kind
+// alone, while there are none of that.
+func (s *Source) needed(k *kind.Descriptor) bool { return k.For == (object.Kind{}) || s.Uses(k.For) }
+
+// lacks reports whether a kind that is needed has still to be looked for.
+func (s *Source) lacks() bool {
+	return slices.ContainsFunc(s.kinds, func(k *kind.Descriptor) bool {
+		return k.For != (object.Kind{}) && s.needed(k) && !s.isWatched(k) && s.off[k.Kind] == ""
+	})
+}
+
+// brings reports whether objects of another kind, which isn't watched, are needed for those of a kind.
+func (s *Source) brings(of *kind.Descriptor) bool {
+	return slices.ContainsFunc(s.kinds, func(k *kind.Descriptor) bool { return k.For == of.Kind && !s.isWatched(k) })
 }
 
 func (s *Source) isWatched(k *kind.Descriptor) bool {

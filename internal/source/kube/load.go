@@ -114,7 +114,11 @@ func (r *Reader) Channel(ctx context.Context) (string, error) {
 func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error) {
 	var out source.Batch
 	var problems []source.Problem
+	some := map[object.Kind]bool{}
 	for k := range r.kinds.Rows() {
+		if k.For != (object.Kind{}) && !some[k.For] {
+			continue
+		}
 		if k.Reading == kind.ByName || k.Channel == kind.ExperimentalChannel && channel != Experimental {
 			continue
 		}
@@ -123,6 +127,7 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 			return source.Batch{}, fmt.Errorf("read %s: %w", k, err)
 		}
 		out.Set = append(out.Set, list...)
+		some[k.Kind] = len(list) > 0
 		if problem != "" {
 			problems = append(problems, source.Problem{Key: object.Key{Kind: k.Kind}, Reason: source.Unread, Message: problem})
 		}

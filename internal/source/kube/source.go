@@ -173,6 +173,9 @@ func (s *Source) Uses(k object.Kind) bool {
 // missing returns the expected kinds that can't be read.
 func (s *Source) missing() (out []*kind.Descriptor) {
 	for _, k := range s.kinds {
+		if k.For != (object.Kind{}) {
+			continue // those that it is for may have gone
+		}
 		if slices.Contains(s.opts.Expected, k.Kind.Name()) && !s.isWatched(k) {
 			out = append(out, k)
 		}
@@ -201,6 +204,7 @@ func (s *Source) begin(ctx context.Context) error {
 			if err := s.forget(ctx); err != nil {
 				return err
 			}
+		case len(unknown) == 0 && s.lacks(): // it is needed for what has just been read
 		case len(unknown) == 0:
 			return nil
 		default: // the API server doesn't say

@@ -116,7 +116,7 @@ func (s *Source) seen(w *watched, old, current any) {
 		s.change(w.kind, o, o)
 	}
 	s.mu.Unlock()
-	if definition(w.kind) {
+	if definition(w.kind) || s.brings(w.kind) {
 		signal(s.recall)
 	}
 	s.opts.Changed(w.kind.KeyOf(o))

@@ -104,7 +104,7 @@ func (k *row) schemaOf(ch channel, version string) (*customSchema, error) {
 func (k *row) definition(ch channel) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
 	file := k.Word() + ".json"
 	text, err := fs.ReadFile(k.schemas(), "crds/"+string(ch)+"/"+file)
-	for _, other := range []string{"own", "multicluster"} {
+	for _, other := range []string{"own", "multicluster", "inference"} {
 		if errors.Is(err, fs.ErrNotExist) {
 			text, err = fs.ReadFile(k.schemas(), "crds/"+other+"/"+file)
 		}

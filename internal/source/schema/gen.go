@@ -1,8 +1,8 @@
 //go:build ignore
 
 // Command gen writes crds/: the Gateway API's CustomResourceDefinitions of the
-// version that go.mod requires, one JSON file per channel and kind, that of
-// ServiceImports, and our own.
+// version that go.mod requires, one JSON file per channel and kind, those of
+// ServiceImports, of InferencePools, and our own.
 //
 // Left out is what plays no part in validation and would be two thirds of the
 // bytes: descriptions, and the schema of status, which the API server drops from
@@ -26,6 +26,7 @@ import (
 const (
 	gatewayAPI   = "sigs.k8s.io/gateway-api"
 	multiCluster = "sigs.k8s.io/mcs-api"
+	inference    = "sigs.k8s.io/gateway-api-inference-extension"
 )
 
 // skipped kinds belong to service meshes, which Gatehouse doesn't configure.
@@ -47,10 +48,15 @@ func generate() error {
 	if err != nil {
 		return err
 	}
+	pools, err := definitions(inference)
+	if err != nil {
+		return err
+	}
 	for dir, pattern := range map[string]string{
 		"standard":     filepath.Join(gateway, "standard", "gateway.networking.*.yaml"),
 		"experimental": filepath.Join(gateway, "experimental", "gateway.networking.*.yaml"),
 		"multicluster": filepath.Join(services, "*_serviceimports.yaml"),
+		"inference":    filepath.Join(pools, "bases", "inference.networking.k8s.io_*.yaml"),
 		"own":          filepath.Join("..", "..", "..", "config", "crd", "*.yaml"),
 	} {
 		files, err := filepath.Glob(pattern)

@@ -32,17 +32,20 @@ type rules struct {
 	// finish defaults and validates; nil for custom kinds, whose rules are in their
 	// CustomResourceDefinitions.
 	finish func(source.Object) field.ErrorList
+	// told says that the status is read too, which no file has of other kinds.
+	told bool
 }
 
 // builtIn are the rules of the kinds that are not custom.
 var builtIn = map[object.Kind]rules{
-	kind.Service:            {validation.NameIsDNS1035Label, finisher(finishService)},
-	kind.Secret:             {validation.NameIsDNSSubdomain, finisher(finishSecret)},
-	kind.ConfigMap:          {validation.NameIsDNSSubdomain, finisher(finishConfigMap)},
-	kind.Namespace:          {validation.NameIsDNSLabel, finisher(finishNamespace)},
-	kind.EndpointSlice:      {validation.NameIsDNSSubdomain, finisher(finishEndpointSlice)},
-	kind.ClusterTrustBundle: {validTrustBundleName, finisher(finishClusterTrustBundle)},
-	kind.Ingress:            {validation.NameIsDNSSubdomain, finisher(finishIngress)},
+	kind.Service:            {validation.NameIsDNS1035Label, finisher(finishService), false},
+	kind.Secret:             {validation.NameIsDNSSubdomain, finisher(finishSecret), false},
+	kind.ConfigMap:          {validation.NameIsDNSSubdomain, finisher(finishConfigMap), false},
+	kind.Namespace:          {validation.NameIsDNSLabel, finisher(finishNamespace), false},
+	kind.EndpointSlice:      {validation.NameIsDNSSubdomain, finisher(finishEndpointSlice), false},
+	kind.Pod:                {validation.NameIsDNSSubdomain, finisher(finishPod), true},
+	kind.ClusterTrustBundle: {validTrustBundleName, finisher(finishClusterTrustBundle), false},
+	kind.Ingress:            {validation.NameIsDNSSubdomain, finisher(finishIngress), false},
 }
 
 // finisher adapts a typed rule set to the table.

@@ -31,7 +31,6 @@ func TestUnknownKinds(t *testing.T) {
 		{"gateway.networking.k8s.oi/v1", "Gatway", "Gateway"},
 		{gateway, "GatewayParameters", "GatewayParameters"},
 		{gateway, "Mesh", "?"},
-		{"v1", "Pod", ""},
 		{"v1", "Node", ""},
 		{"v1", "Event", ""},
 		{"v1", "Endpoints", ""},

@@ -173,9 +173,12 @@ func (v *Validator) served(group, version, apiVersion, name string) (*row, error
 
 // Decode validates a document that Identify knows, and returns its object with
 // defaults set, in its kind's v1 Go type. It takes content over and changes it.
-// What a user can't set (status, uid, generation and the like) is dropped.
+// What a user can't set (status, uid, generation and the like) is dropped, but for the status
+// of Pods.
 func (v *Validator) Decode(id Identity, content map[string]any) (source.Object, field.ErrorList) {
-	delete(content, "status")
+	if !id.row.told {
+		delete(content, "status")
+	}
 	meta := content["metadata"].(map[string]any)
 	cleanMeta(meta)
 	if id.Key.Namespace != "" {

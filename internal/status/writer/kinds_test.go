@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	poolsv1 "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -74,6 +75,12 @@ func testKinds(t *testing.T, b *bench) {
 			}},
 			RateLimits: v1alpha1.RateLimits{Limits: map[string]v1alpha1.RateLimit{"all": {Rates: []v1alpha1.Rate{{Limit: 1, Window: "1s"}}}}},
 		}}, policy},
+		{&poolsv1.InferencePool{ObjectMeta: meta, Spec: poolsv1.InferencePoolSpec{
+			Selector:    poolsv1.LabelSelector{MatchLabels: map[poolsv1.LabelKey]poolsv1.LabelValue{"app": "m"}},
+			TargetPorts: []poolsv1.Port{{Number: 8000}},
+		}}, &poolsv1.InferencePoolStatus{Parents: []poolsv1.ParentStatus{kind.PoolParent(kind.Entry{
+			Controller: controllerName, Ref: ancestor, Conditions: accepted,
+		})}}},
 		{&v1alpha1.RouteFilter{ObjectMeta: meta, Spec: v1alpha1.RouteFilterSpec{
 			DirectResponse: &v1alpha1.DirectResponse{Status: 503},
 		}}, &v1alpha1.RouteFilterStatus{Conditions: observed(1, condition.RouteFilterAccepted())}},

@@ -76,7 +76,8 @@ func (m *merging) entries(live, desired []kind.Entry, most int) []kind.Entry {
 	done := make([]bool, len(desired))
 	for i := range live {
 		was := &live[i]
-		if !m.ours(was) {
+		nameless := was.Controller == "" // by a definition that has no field for it
+		if !m.ours(was) && !nameless {
 			out = append(out, *was)
 			continue
 		}
@@ -89,9 +90,10 @@ func (m *merging) entries(live, desired []kind.Entry, most int) []kind.Entry {
 		if j < len(desired) {
 			done[j] = true
 			e := m.placed(desired[j], was.Conditions)
+			e.Controller = was.Controller
 			e.Ref = was.Ref // with what the API server has filled in
 			out = append(out, e)
-		} else if m.keeps {
+		} else if m.keeps || nameless {
 			out = append(out, *was)
 		}
 	}
