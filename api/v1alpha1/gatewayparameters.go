@@ -53,6 +53,12 @@ type GatewayParametersSpec struct {
 	// objects. It is for parameters of a GatewayClass only.
 	// +optional
 	BlueprintRef *BlueprintRef `json:"blueprintRef,omitempty"`
+
+	// MergeGateways has all Gateways of the class share one set of proxies, in a cluster in the
+	// namespace of these parameters. Each port, protocol and hostname belongs to the oldest Gateway
+	// that has a listener with it. It is for parameters of a GatewayClass only.
+	// +optional
+	MergeGateways *bool `json:"mergeGateways,omitempty"`
 }
 
 // BlueprintRef names a GatewayBlueprint.

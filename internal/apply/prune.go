@@ -3,12 +3,15 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -127,6 +130,9 @@ func (f *Fleets) remove(ctx context.Context, c cache.Cache, gateway object.Name,
 // That we don't know a Gateway may have other causes: it may be in a namespace that
 // we don't watch, or we may not be allowed to read it.
 func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Object) (bool, error) {
+	if class, shared := gateway.SharedBy(); shared {
+		return f.isUnshared(ctx, class)
+	}
 	live, err := f.readGateway(ctx, gateway)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -140,6 +146,31 @@ func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Obj
 	}
 	_, err = f.readClass(ctx, class)
 	return err == nil, client.IgnoreNotFound(err) // a mistake in the class's name costs no fleet
+}
+
+// isUnshared asks the API server whether all Gateways of a class have fleets of their own, so that none is
+// served by the one that they have shared.
+func (f *Fleets) isUnshared(ctx context.Context, class string) (bool, error) {
+	scope := f.scope
+	if len(scope) == 0 {
+		scope = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range scope {
+		live := &gwv1.GatewayList{}
+		if err := f.client.List(ctx, live, client.InNamespace(namespace)); err != nil {
+			return false, fmt.Errorf("list Gateways: %w", err)
+		}
+		for i := range live.Items {
+			gw := &live.Items[i]
+			f.mu.Lock()
+			own := f.wanted[object.Name{Namespace: gw.Namespace, Name: gw.Name}]
+			f.mu.Unlock()
+			if string(gw.Spec.GatewayClassName) == class && own == nil {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 // discard deletes an object of a fleet, if the fleet is ours: another controller of

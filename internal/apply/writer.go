@@ -71,8 +71,14 @@ func (w *writer) read(ctx context.Context, want *unstructured.Unstructured) (cli
 	return live, err
 }
 
-// gatewayObject is a Gateway as Events name it.
-func gatewayObject(gateway object.Name, uid types.UID) *gwv1.Gateway {
+// gatewayObject is a Gateway as Events name it, or the class whose Gateways share a fleet.
+func gatewayObject(gateway object.Name, uid types.UID) client.Object {
+	if class, shared := gateway.SharedBy(); shared {
+		return &gwv1.GatewayClass{
+			TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: "GatewayClass"},
+			ObjectMeta: metav1.ObjectMeta{Name: class},
+		}
+	}
 	return &gwv1.Gateway{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: infra.GatewayKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: gateway.Name, UID: uid},

@@ -17,7 +17,7 @@ import (
 // fleets knows which Gateways are to have a fleet, for those who ask at any time.
 type fleets struct {
 	mu        sync.Mutex
-	classes   map[object.Name]string // of all Gateways
+	classes   map[object.Name]string // of all fleets
 	made      map[object.Name]string // the classes that their newest fleets were made under
 	of        map[object.Name]parts
 	unsettled func(gateway object.Name) bool // see pipeline.Unsettled
@@ -38,7 +38,7 @@ func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	if f.of == nil {
 		f.classes, f.made, f.of = map[object.Name]string{}, map[object.Name]string{}, map[object.Name]parts{}
 	}
-	note(f.classes, flow.Changes(c, p.Graph.Gateways), func(gw *topology.Gateway) string { return gw.Class })
+	note(f.classes, flow.Changes(c, p.Graph.Fleets), func(gw *topology.Gateway) string { return gw.Class })
 	if made := p.Inputs.FleetClasses; made != nil {
 		note(f.made, flow.Changes(c, made), func(class string) string { return class })
 	}

@@ -1,6 +1,11 @@
 package condition
 
-import "fmt"
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
 
 // AddressNoService says that there is no Service yet that could have an address, and
 // why if that is known.
@@ -55,3 +60,10 @@ func NoteMoving(former, own, why string) string {
 
 // ProxiesNotReady says what a fleet lacks that has begun to work.
 func ProxiesNotReady() string { return "its proxies are not all ready yet" }
+
+// GatewayOnSharedFleet says which fields of a Gateway would count for all Gateways on its fleet.
+func GatewayOnSharedFleet(class string, fields []string) metav1.Condition {
+	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonInvalid, fmt.Sprintf(
+		"The Gateways of GatewayClass %s share their proxies (mergeGateways), so that %s can't be said by one of them; remove it, or use another class",
+		class, join(fields, " and ")))
+}

@@ -136,10 +136,11 @@ type Overlaps struct {
 	Listeners []string // of the same object
 	Gateway   string   // whose listeners do, where the listener is a ListenerSet's
 	Sets      bool     // whether listeners of ListenerSets do, other than its own
+	Fleet     bool     // whether listeners of other Gateways on the fleet do
 }
 
 // Some reports whether there are any.
-func (o Overlaps) Some() bool { return len(o.Listeners) > 0 || o.Gateway != "" || o.Sets }
+func (o Overlaps) Some() bool { return len(o.Listeners) > 0 || o.Gateway != "" || o.Sets || o.Fleet }
 
 // named doesn't name ListenerSets: those of other teams are not for everyone to know.
 func (o Overlaps) named() string {
@@ -152,6 +153,9 @@ func (o Overlaps) named() string {
 	}
 	if o.Sets {
 		all = append(all, "listeners of ListenerSets")
+	}
+	if o.Fleet {
+		all = append(all, "listeners of other Gateways on the fleet")
 	}
 	return strings.Join(all, " and ")
 }

@@ -33,6 +33,15 @@ func RouteOverQuota(o Overrun) metav1.Condition {
 		o.Namespace, o.Gateway, strings.Join(much, " and "), o.Class))
 }
 
+// GatewayOverQuota is a Gateway with which its namespace would have more listeners on a shared fleet
+// than the class of that allows.
+func GatewayOverQuota(namespace, class string, listeners, limit int) metav1.Condition {
+	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonInvalid, fmt.Sprintf(
+		"With this Gateway and those that were there before, namespace %s has %d listeners on the fleet of GatewayClass %s, over the limit of %d "+
+			"(quotas.listeners); remove some, or ask the owner of the GatewayClass for more in allow of its parameters",
+		namespace, listeners, class, limit))
+}
+
 // ListenerSetOverQuota is a set with which its namespace would have more listeners on a
 // Gateway than the class of that allows.
 func ListenerSetOverQuota(gateway, namespace, class string, listeners, limit int) metav1.Condition {

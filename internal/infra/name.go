@@ -75,10 +75,14 @@ const maxName = 63
 // <gateway>-<class>, as GEP-1762 has it. It is the name of a Service too, whose
 // rules are the strictest: no more than 63 letters, digits and dashes, a letter
 // first. A hash ends the name where those rules cost it something, and where the
-// class has a dash: Gateway a-b of class c must not share the name of Gateway a of
+// class has a dash, or where its Gateways share the fleet: Gateway a-b of class c must not share the name of Gateway a of
 // class b-c.
 func Name(gateway object.Name, class string) string {
 	name := gateway.Name + "-" + class
+	if shared, is := gateway.SharedBy(); is {
+		name = "class-" + shared
+		return shortened(strings.ReplaceAll(name, ".", "-"), gateway.Name)
+	}
 	plain := strings.ReplaceAll(name, ".", "-")
 	if first := plain[0]; first < 'a' || first > 'z' {
 		plain = "gw-" + plain

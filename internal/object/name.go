@@ -30,5 +30,17 @@ func (n Name) Compare(o Name) int {
 	return cmp.Or(strings.Compare(n.Namespace, o.Namespace), strings.Compare(n.Name, o.Name))
 }
 
+// sharedFleet begins the names of fleets that the Gateways of a class share. No object of Kubernetes
+// can have a name with it.
+const sharedFleet = "class_"
+
+// SharedFleet names the fleet that the Gateways of a class share. It is in the namespace of the
+// class's parameters.
+func SharedFleet(namespace, class string) Name { return Name{namespace, sharedFleet + class} }
+
+// SharedBy returns the class whose Gateways share the fleet of this name; false for a fleet that has its
+// Gateway's name.
+func (n Name) SharedBy() (class string, ok bool) { return strings.CutPrefix(n.Name, sharedFleet) }
+
 // IsZero reports whether nothing is named.
 func (n Name) IsZero() bool { return n == Name{} }

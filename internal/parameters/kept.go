@@ -21,14 +21,16 @@ type Kept struct {
 	// Allow is its class's: a limit must not end because the parameters of the class are
 	// broken. Nil is the default of everything.
 	Allow *v1alpha1.Allow `json:"allow,omitempty"`
+	// Fleet is the one that its class's Gateways share; zero where it has its own.
+	Fleet object.Name `json:"fleet,omitzero"`
 	// Class is the GatewayClass that the Gateway was served under. A restarted controller
-	// reads it from the Gateway's fleet.
-	Class string `json:"-"`
+	// reads it from the Gateway's own fleet.
+	Class string `json:"class,omitempty"`
 }
 
 // SameKept reports whether two are the same. Settings are one object as long as they are.
 func SameKept(k, o Kept) bool {
-	return k.UID == o.UID && k.Class == o.Class && k.Settings == o.Settings && reflect.DeepEqual(k.Allow, o.Allow)
+	return k.UID == o.UID && k.Class == o.Class && k.Fleet == o.Fleet && k.Settings == o.Settings && reflect.DeepEqual(k.Allow, o.Allow)
 }
 
 // MaxKept is how much a ConfigMap takes.

@@ -101,7 +101,7 @@ func portsWithOwnPolicies[R topology.Asks[R]](p *Pipeline, prefix string, of *to
 // inheritedAccess is who may pass by the policies of a listener and of what is above it.
 func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Access {
 	if above := p.Graph.Auth.OnListener(c, at); above != nil {
-		return p.access(c, at.Gateway(), above.Effective)
+		return p.access(c, at.Fleet(), above.Effective)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (p *Pipeline) ownAccess(c *flow.Ctx, attached []topology.AttachmentKey) (sa
 			if says == nil {
 				says = make([]func(rule string) *ir.Access, len(attached))
 			}
-			says[i] = p.accessOf(c, attached[i].Listener.Gateway(), own)
+			says[i] = p.accessOf(c, attached[i].Listener.Fleet(), own)
 		}
 	}
 	return says

@@ -25,21 +25,21 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	if p.rendersDatapath(c, gw.Class) {
 		return
 	}
-	state, _ := flow.Get(c, p.fleetStates, gw.Name)
+	state, _ := flow.Get(c, p.fleetStates, gw.Fleet)
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
 	if r := state.Rollout; r.Why != "" {
 		in.Rollout = condition.NoteRollout(r.Newest, r.Wanted, r.Why)
 	}
-	in.RolledOut = rolledOut(gw.Name.Namespace, state.Step)
-	own := object.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
-	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
+	in.RolledOut = rolledOut(gw.Fleet.Namespace, state.Step)
+	own := object.Name{Namespace: gw.Fleet.Namespace, Name: infra.Name(gw.Fleet, gw.Class)}
+	in.NoAddress = p.locateAt(c, gw.Fleet, own, state, in)
 	if p.Options.Mode == features.Unmanaged {
 		return // there are no fleets between which a Gateway moves
 	}
-	if former, ok := p.formerService(c, gw.Name, own, state); ok {
+	if former, ok := p.formerService(c, gw.Fleet, own, state); ok {
 		why := cmp.Or(state.Waiting, in.NoAddress, condition.ProxiesNotReady())
 		in.Moving = condition.NoteMoving(former.String(), own.String(), why)
-		in.NoAddress = p.locateAt(c, gw.Name, former, state, in)
+		in.NoAddress = p.locateAt(c, gw.Fleet, former, state, in)
 	}
 }
 

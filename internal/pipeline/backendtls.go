@@ -59,10 +59,10 @@ func (p *Pipeline) declareSecrets() {
 		func(k topology.ListenerKey, l *topology.Listener, yield func(SecretKey)) {
 			if l.Serves {
 				for _, name := range l.Certificates {
-					yield(SecretKey{k.Gateway(), ir.Certificate(name)})
+					yield(SecretKey{k.Fleet(), ir.Certificate(name)})
 				}
 				if l.Clients != nil {
-					yield(SecretKey{k.Gateway(), ir.Authorities(l.Clients.Authorities...)})
+					yield(SecretKey{k.Fleet(), ir.Authorities(l.Clients.Authorities...)})
 				}
 			}
 		}, p.Graph.Listeners, p.Graph.SetListeners)

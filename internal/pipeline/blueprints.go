@@ -218,7 +218,9 @@ func (p *Pipeline) declareBlueprints() {
 			yield(targetOf(k.Namespace, v.Spec.TargetRef))
 		}, object.Name.Compare)
 	p.routesBehind = flow.NewIndex(p.Graph.Attachments,
-		func(k topology.AttachmentKey, _ *topology.Attachment, yield func(object.Name)) { yield(k.Gateway()) }, topology.AttachmentKey.Compare)
+		func(k topology.AttachmentKey, _ *topology.Attachment, yield func(object.Name)) {
+			yield(k.Listener.Gateway())
+		}, topology.AttachmentKey.Compare)
 	p.Children = flow.Map("children", p.Graph.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *blueprint.Children)) {
 			class, ok := flow.Get(c, p.Graph.Classes, gw.Class)

@@ -10,7 +10,7 @@ import (
 
 // declareCollectors declares the clusters of those who take a Gateway's telemetry.
 func (p *Pipeline) declareCollectors() {
-	p.Collectors = flow.Map("collectors", p.Graph.Gateways,
+	p.Collectors = flow.Map("collectors", p.Graph.Fleets,
 		func(_ *flow.Ctx, k object.Name, gw *topology.Gateway, emit func(ResourceKey, *envoy.Resource)) {
 			if !gw.Served() {
 				return

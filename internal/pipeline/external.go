@@ -61,15 +61,15 @@ func (p *Pipeline) authAccepted(c *flow.Ctx, n *auth.Policy, a topology.Ancestor
 		if r.Value.Condition == nil || r.Value.Condition.External == nil {
 			continue
 		}
-		if why := p.unaskable(c, BackendKey{a.Gateway, r.Value.Condition.External.Backend}); why != "" {
+		if why := p.unaskable(c, BackendKey{a.Fleet, r.Value.Condition.External.Backend}); why != "" {
 			problems = append(problems, n.FieldOf(r.Name)+".external.backendRef: "+why)
 		}
 	}
-	p.Graph.Logins(c, n, a.Gateway, func(field string, l *ir.Login) {
-		if why := p.unaskable(c, BackendKey{a.Gateway, l.Backend}); why != "" {
+	p.Graph.Logins(c, n, a.Fleet, func(field string, l *ir.Login) {
+		if why := p.unaskable(c, BackendKey{a.Fleet, l.Backend}); why != "" {
 			problems = append(problems, field+": "+why)
 		}
-		notes = append(notes, p.takenNotes(c, a.Gateway, field, l)...)
+		notes = append(notes, p.takenNotes(c, a.Fleet, field, l)...)
 	})
 	if len(problems) > 0 {
 		return condition.AuthPolicyInvalid(problems), ""

@@ -19,7 +19,7 @@ func (p *Pipeline) declareForwardChains() {
 	withRoutes := flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(PortKey)) {
 			if !a.Frontend.HasRequests() {
-				yield(PortKey{k.Listener.Gateway(), a.Frontend.Port, k.Route.Kind == kind.UDPRoute})
+				yield(PortKey{k.Listener.Fleet(), a.Frontend.Port, k.Route.Kind == kind.UDPRoute})
 			}
 		}, topology.AttachmentKey.Compare)
 	byPort := flow.NewIndex(p.Graph.Listeners,

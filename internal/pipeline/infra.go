@@ -37,7 +37,7 @@ func (p *Pipeline) declareInfra() {
 			if !ok || accepted.Status != metav1.ConditionTrue {
 				return
 			}
-			at := fleetPort{k.Gateway(), infra.Port{Port: l.Port, Target: l.BindPort, UDP: l.Protocol == gwv1.UDPProtocolType}}
+			at := fleetPort{k.Fleet(), infra.Port{Port: l.Port, Target: l.BindPort, UDP: l.Protocol == gwv1.UDPProtocolType}}
 			yield(at)
 			if l.HTTP3 {
 				at.UDP = true
@@ -53,7 +53,7 @@ func (p *Pipeline) declareInfra() {
 				emit(gateway, said.refusing)
 			}
 		}, flow.Equal(maps.Equal[map[string]string, map[string]string]))
-	p.Infrastructure = flow.Map("infrastructure", p.Graph.Gateways,
+	p.Infrastructure = flow.Map("infrastructure", p.Graph.Fleets,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *infra.Gateway)) {
 			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
 			// A mistake in a Gateway that serves must not cost its address: what is there

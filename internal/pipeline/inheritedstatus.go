@@ -36,9 +36,9 @@ func (p *Pipeline) declareInheritedStatus() {
 		func(c *flow.Ctx, n *limits.Policy, a topology.Ancestor) (metav1.Condition, string) {
 			accepted := a.Accepted
 			if accepted.Status == metav1.ConditionTrue {
-				accepted = condition.Noted(accepted, p.packedNotes(c, n, a.Gateway)...)
+				accepted = condition.Noted(accepted, p.packedNotes(c, n, a.Fleet)...)
 			}
-			return accepted, p.notCounting(c, n, a.Gateway)
+			return accepted, p.notCounting(c, n, a.Fleet)
 		},
 	})
 	p.TrafficPolicyStatus = inheritedStatus(inheritedKind[*traffic.Policy, traffic.Setting]{
@@ -125,7 +125,7 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 	}
 	key := object.Key{Kind: k.of, Name: name}
 	mark, _ := flow.Get(c, k.marks[k.of], key)
-	if why := k.unacknowledged(c, key, a.Gateway, mark, own, overridden); why != nil {
+	if why := k.unacknowledged(c, key, a.Fleet, mark, own, overridden); why != nil {
 		return condition.PolicyUnverified(*why, unverified)
 	}
 	return condition.PolicyUnverified(condition.PolicyProgrammed(overridden), unverified)

@@ -117,7 +117,7 @@ func (p *Pipeline) barred(c *flow.Ctx, k BackendKey, local []socket) *metav1.Con
 	b := k.Backend.Backend()
 	subject := func() string { return b.Object.Kind.Name() + " " + b.Object.Name.String() }
 	if b.Outside {
-		gw, ok := flow.Get(c, p.Graph.Gateways, k.Gateway)
+		gw, ok := flow.Get(c, p.Graph.Fleets, k.Gateway)
 		if !ok { // it has just gone
 			return new(condition.BackendNameNotAllowed(subject(), b.DNS, k.Gateway.String(), ""))
 		}
@@ -167,7 +167,7 @@ func (p *Pipeline) isBound(c *flow.Ctx, s socket, gateway object.Name) bool {
 // privateAddresses are the ranges of private addresses that names may resolve to for the
 // routes of a Gateway, separated by commas.
 func (p *Pipeline) privateAddresses(c *flow.Ctx, gateway object.Name) string {
-	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
+	gw, ok := flow.Get(c, p.Graph.Fleets, gateway)
 	if !ok || gw.Parameters.Backends == nil {
 		return ""
 	}

@@ -236,7 +236,7 @@ func (p *Pipeline) OnDemandHosts(c *flow.Ctx, yield func(object.Name, ir.OnDeman
 
 // onDemandAbove is above how many certificates the ports of a Gateway serve them on demand; 0 for never.
 func (p *Pipeline) onDemandAbove(c *flow.Ctx, gateway object.Name) int {
-	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
+	gw, ok := flow.Get(c, p.Graph.Fleets, gateway)
 	if !ok || gw.Parameters.Certificates == nil || gw.Parameters.Certificates.OnDemandAbove == nil {
 		return defaultOnDemandAbove
 	}

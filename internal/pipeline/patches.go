@@ -111,7 +111,7 @@ func (b patchedBundle) equal(o patchedBundle) bool {
 // declarePatches declares what parameters change in what proxies are sent. By themselves, so that no change of a Gateway but one of its
 // patches has them applied again.
 func (p *Pipeline) declarePatches() {
-	p.patches = flow.Map("patches", p.Graph.Gateways,
+	p.patches = flow.Map("patches", p.Graph.Fleets,
 		func(_ *flow.Ctx, k object.Name, gw *topology.Gateway, emit func(object.Name, []envoy.Patch)) {
 			if gw.Parameters == nil || gw.Parameters.Envoy == nil || len(gw.Parameters.Envoy.Patches) == 0 {
 				return

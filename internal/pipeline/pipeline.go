@@ -275,7 +275,7 @@ func (p *Pipeline) declareHosts() {
 
 	p.attachedByHost = flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
-			table, ok := translate.RouteTable(k.Listener.Gateway(), a.Frontend)
+			table, ok := translate.RouteTable(k.Listener.Fleet(), a.Frontend)
 			if !ok {
 				return // ports read it
 			}

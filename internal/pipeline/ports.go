@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -40,7 +42,7 @@ func (k PortKey) compare(o PortKey) int {
 
 // KeyOfPort names the port of a listener.
 func KeyOfPort(l *topology.Listener) PortKey {
-	return PortKey{l.Key.Gateway(), l.Port, l.Protocol == gwv1.UDPProtocolType}
+	return PortKey{l.Key.Fleet(), l.Port, l.Protocol == gwv1.UDPProtocolType}
 }
 
 // hop is a token of what the requests pass that come by a Gateway: the Gateway itself, or,
@@ -49,10 +51,20 @@ func (p *Pipeline) hop(gw *topology.Gateway) string {
 	return fmt.Sprintf("%016x", xxhash.Sum64String(string(gw.Object.UID)+"/"+p.Options.Topology.Instance))
 }
 
-// keepsHosts reports whether a listener keeps its hosts from others of its port. One of TLS that can't
-// serve, for want of a certificate for one, does so nevertheless.
+// keepsHosts reports whether a listener keeps its hosts from others of its port. One that can't serve,
+// for want of a certificate or since its Gateway on a shared fleet is refused, does so nevertheless.
 func keepsHosts(l *topology.Listener) bool {
-	return l.Serves || !l.Barred && (l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType)
+	switch {
+	case l.Serves:
+		return true
+	case l.Barred:
+		return false
+	case l.Protocol == gwv1.HTTPProtocolType:
+		accepted, _ := condition.Find(l.Conditions, string(gwv1.ListenerConditionAccepted))
+		return accepted.Status == metav1.ConditionTrue
+	default:
+		return l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType
+	}
 }
 
 // servedPort is a port with the family of the listeners that serve there.
@@ -85,7 +97,7 @@ func (p *Pipeline) declarePorts() {
 	p.portSettings = flow.Group("port-settings",
 		flow.NewIndex(served, func(k servedPort, _ struct{}, yield func(PortKey)) { yield(k.PortKey) }, servedPort.compare),
 		func(c *flow.Ctx, k PortKey, members flow.Members[servedPort, struct{}]) (*ir.Listener, bool) {
-			gw, ok := flow.Get(c, p.Graph.Gateways, k.Gateway)
+			gw, ok := flow.Get(c, p.Graph.Fleets, k.Gateway)
 			if !ok || !gw.Served() {
 				return nil, false
 			}
@@ -110,7 +122,7 @@ func (p *Pipeline) declarePorts() {
 func (p *Pipeline) declareTableChains() {
 	byTable := flow.NewIndex(p.Graph.Listeners,
 		func(k topology.ListenerKey, l *topology.Listener, yield func(ir.TableKey)) {
-			if table, ok := translate.RouteTable(k.Gateway(), l.Frontend()); ok && l.Serves {
+			if table, ok := translate.RouteTable(k.Fleet(), l.Frontend()); ok && l.Serves {
 				yield(table)
 			}
 		}, topology.ListenerKey.Compare)

@@ -57,7 +57,7 @@ type quotaShare struct {
 // the same namespace. What is closed so is bounded too, or it would cost what the quota is
 // to save: beyond as much again, routes are not there at all.
 func (p *Pipeline) declareQuotas() {
-	quotas := flow.Map("quotas", p.Graph.Gateways,
+	quotas := flow.Map("quotas", p.Graph.Fleets,
 		func(_ *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, quota)) {
 			if gw.Allow == nil || gw.Allow.Quotas == nil {
 				return
@@ -69,10 +69,10 @@ func (p *Pipeline) declareQuotas() {
 		}, flow.Equal(flow.Same[quota]))
 	shares := flow.Map("quota-shares", p.Graph.Attachments,
 		func(c *flow.Ctx, k topology.AttachmentKey, a *topology.Attachment, emit func(topology.AttachmentKey, quotaShare)) {
-			if _, ok := flow.Get(c, quotas, k.Listener.Gateway()); !ok {
+			if _, ok := flow.Get(c, quotas, k.Listener.Fleet()); !ok {
 				return
 			}
-			if _, ok := translate.RouteTable(k.Listener.Gateway(), a.Frontend); !ok {
+			if _, ok := translate.RouteTable(k.Listener.Fleet(), a.Frontend); !ok {
 				return // each such route has a listener of its own
 			}
 			if rules, ok := flow.Get(c, p.rules, k.Route); ok {
@@ -81,7 +81,7 @@ func (p *Pipeline) declareQuotas() {
 		}, flow.Equal(flow.Same[quotaShare]))
 	byTenant := flow.NewIndex(shares,
 		func(k topology.AttachmentKey, _ quotaShare, yield func(Tenant)) {
-			yield(Tenant{k.Listener.Gateway(), k.Route.Namespace})
+			yield(Tenant{k.Listener.Fleet(), k.Route.Namespace})
 		},
 		topology.AttachmentKey.Compare)
 	p.tenants = flow.Group("quota-usage", byTenant,

@@ -91,13 +91,13 @@ func keysInForce[K comparable](p *Pipeline, name string, of func(gateway object.
 		}
 	}
 	ofListeners := flow.Keys(name+"-of-listeners",
-		func(k topology.ListenerKey, l *ir.RateLimits, yield func(K)) { some(k.Gateway(), l, yield) },
+		func(k topology.ListenerKey, l *ir.RateLimits, yield func(K)) { some(k.Fleet(), l, yield) },
 		p.limits.listeners, p.limits.setListeners)
 	ofRoutes := flow.Keys(name+"-of-routes",
 		func(k topology.AttachmentKey, r *routeInForce[ir.RateLimits], yield func(K)) {
-			some(k.Listener.Gateway(), r.all, yield)
+			some(k.Listener.Fleet(), r.all, yield)
 			for _, l := range r.rules {
-				some(k.Listener.Gateway(), l, yield)
+				some(k.Listener.Fleet(), l, yield)
 			}
 		}, p.limits.routes)
 	return flow.Keys(name, func(k K, _ struct{}, yield func(K)) { yield(k) }, ofListeners, ofRoutes)
@@ -107,7 +107,7 @@ func keysInForce[K comparable](p *Pipeline, name string, of func(gateway object.
 func (p *Pipeline) declareLimitFilters() {
 	p.LimitFilters = carry(p, "limit-filters", flow.Map("plain-limit-filters", p.RateLimits,
 		func(c *flow.Ctx, k LimitSlot, limits []ir.RateLimit, emit func(ResourceKey, *envoy.Resource)) {
-			if gw, ok := flow.Get(c, p.Graph.Gateways, k.Gateway); !ok || !gw.Served() {
+			if gw, ok := flow.Get(c, p.Graph.Fleets, k.Gateway); !ok || !gw.Served() {
 				return // it has no proxies
 			}
 			// Policies have been checked: nothing of theirs can't be expressed.

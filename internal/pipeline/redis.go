@@ -11,7 +11,7 @@ import (
 // redisLacks says what the Redis of a Gateway needs and nobody has made, for which its pods wait;
 // empty for nothing.
 func (p *Pipeline) redisLacks(c *flow.Ctx, gateway object.Name) string {
-	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
+	gw, ok := flow.Get(c, p.Graph.Fleets, gateway)
 	if !ok || gw.Parameters == nil || gw.Parameters.Limits == nil || gw.Parameters.Limits.Redis == nil {
 		return ""
 	}

@@ -65,7 +65,7 @@ func (p *Pipeline) declareRegexBudgets() {
 			hosts := map[object.Name]int{}
 			for l := range p.attachedTo(c, k) {
 				if a, ok := flow.Get(c, p.Graph.Attachments, topology.AttachmentKey{Route: k, Listener: l}); ok {
-					hosts[l.Gateway()] += len(a.Hosts)
+					hosts[l.Fleet()] += len(a.Hosts)
 				}
 			}
 			for gateway, n := range hosts {

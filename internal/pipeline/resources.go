@@ -146,7 +146,7 @@ func (p *Pipeline) declareResources() {
 		}))
 	// An accepted Gateway keeps its proxies even while no listener of it serves:
 	// one bad edit must not cost it the process and every connection.
-	p.Fleets = flow.Map("fleets", p.Graph.Gateways,
+	p.Fleets = flow.Map("fleets", p.Graph.Fleets,
 		func(_ *flow.Ctx, k object.Name, gw *topology.Gateway, emit func(object.Name, struct{})) {
 			if gw.Served() {
 				emit(k, struct{}{})

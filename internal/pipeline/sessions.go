@@ -56,7 +56,7 @@ func (p *Pipeline) declareSessions() {
 	}
 	same := flow.Equal(flow.Same[struct{}])
 	p.sessions = flow.Keys("hosts-with-sessions", func(k loginAt, _ struct{}, yield func(sessionHost)) {
-		gateway := k.Listener.Gateway()
+		gateway := k.Listener.Fleet()
 		yield(sessionHost{Gateway: gateway})
 		yield(sessionHost{gateway, k.domain, false})
 		for domain := range wider(k.domain) {

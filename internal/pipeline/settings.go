@@ -16,7 +16,8 @@ func (p *Pipeline) keep(tx *flow.Tx) {
 		case !ch.Has:
 			p.Inputs.Kept.Delete(tx, ch.Key)
 		case ch.New.Served() && !ch.New.Frozen:
-			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters, Allow: ch.New.Allow})
+			fleet, _ := ch.New.OnSharedFleet()
+			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters, Allow: ch.New.Allow, Fleet: fleet})
 		}
 	}
 	p.changedGateways = nil
@@ -26,7 +27,7 @@ func (p *Pipeline) keep(tx *flow.Tx) {
 func (p *Pipeline) SettingsOf(gateway object.Name) *v1alpha1.Settings {
 	out := &v1alpha1.Settings{}
 	p.Engine.View(func(c *flow.Ctx) {
-		if gw, ok := flow.Get(c, p.Graph.Gateways, gateway); ok {
+		if gw, ok := flow.Get(c, p.Graph.Fleets, gateway); ok {
 			out = gw.Parameters
 		}
 	})

@@ -175,7 +175,7 @@ func (p *Pipeline) noteOwing(gateway object.Name, said *answers) {
 
 // shardAbove is above how many routes a Gateway's tables are sharded; 0 for never.
 func (p *Pipeline) shardAbove(c *flow.Ctx, gateway object.Name) int {
-	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
+	gw, ok := flow.Get(c, p.Graph.Fleets, gateway)
 	if !ok || gw.Parameters.RouteTables == nil || gw.Parameters.RouteTables.ShardAbove == nil {
 		return defaultShardAbove
 	}

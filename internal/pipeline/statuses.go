@@ -44,7 +44,7 @@ func (p *Pipeline) declareUncounted() {
 				return // not counted already
 			}
 			for l := range p.attachedTo(c, k.Route) {
-				if l.Gateway() == k.Gateway {
+				if l.Fleet() == k.Gateway {
 					emit(topology.AttachmentKey{Route: k.Route, Listener: l}, struct{}{})
 				}
 			}
@@ -102,17 +102,17 @@ func (p *Pipeline) declareGatewayStatus() {
 			if hasCertificates(gw.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}
-			if state, ok := flow.Get(c, p.proxyStates, name); ok {
+			if state, ok := flow.Get(c, p.proxyStates, gw.Fleet); ok {
 				in.Proxy = *state
 			}
 			if state, ok := p.datapathState(c, name, gw.Listeners); ok {
 				in.Proxy = state
 			}
-			in.Withheld, _ = flow.Get(c, p.withheld, name)
-			if of, ok := flow.Get(c, p.patched, name); ok {
+			in.Withheld, _ = flow.Get(c, p.withheld, gw.Fleet)
+			if of, ok := flow.Get(c, p.patched, gw.Fleet); ok {
 				in.Patched = &of
 			}
-			if wrong, ok := flow.Get(c, p.unextended, name); ok {
+			if wrong, ok := flow.Get(c, p.unextended, gw.Fleet); ok {
 				in.Extended = new(condition.GatewayExtended(wrong))
 			}
 			if p.Children != nil {
@@ -129,7 +129,7 @@ func (p *Pipeline) declareListenerSetStatus() {
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, metav1.Condition)) {
 			in := status.GatewayInput{Node: gw}
 			p.locate(c, gw, &in)
-			in.Withheld, _ = flow.Get(c, p.withheld, name)
+			in.Withheld, _ = flow.Get(c, p.withheld, gw.Fleet)
 			if why := status.Unreachable(in); why != nil {
 				emit(name, *why)
 			}

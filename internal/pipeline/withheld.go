@@ -116,7 +116,25 @@ func (p *Pipeline) suspects(c *flow.Ctx, failing []flow.Failure) suspects {
 		s.all = !p.suspect(c, &s, f) || s.all
 	}
 	p.follow(c, &s)
+	p.followFleets(c, &s)
 	return s
+}
+
+// followFleets notes the shared fleets that may serve the Gateways that are noted: those of the classes that
+// they name, and any where a Gateway is gone. The tables are not asked, which may be what fails.
+func (p *Pipeline) followFleets(c *flow.Ctx, s *suspects) {
+	for fleet, gw := range flow.All(c, p.Graph.Fleets) {
+		if !gw.SharesFleet() {
+			continue
+		}
+		for name := range s.gateways {
+			o, ok := flow.Get(c, p.Inputs.Gateways, name)
+			if !ok || string(o.Spec.GatewayClassName) == gw.Class {
+				s.gateways[fleet] = true
+				break
+			}
+		}
+	}
 }
 
 // suspect notes what a failure may be about; false for everything.
@@ -175,9 +193,12 @@ func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
 	return true
 }
 
-// gatewayOf returns the Gateway that a key names: keys of listeners, tables and hosts have a method for it, those of
+// gatewayOf returns the Gateway or the fleet that a key names: keys of listeners, tables and hosts have a method for it, those of
 // what is made for Gateways a field.
 func gatewayOf(key any) (gateway object.Name, ok bool) {
+	if k, is := key.(interface{ Fleet() object.Name }); is {
+		return k.Fleet(), true
+	}
 	if k, is := key.(interface{ Gateway() object.Name }); is {
 		return k.Gateway(), true
 	}
@@ -228,7 +249,7 @@ func (p *Pipeline) follow(c *flow.Ctx, s *suspects) {
 	}
 	for at := range flow.All(c, p.Graph.Attachments) {
 		if s.routes[at.Route] || s.namespaces[at.Route.Namespace] {
-			s.gateways[at.Gateway()] = true
+			s.gateways[at.Fleet()] = true
 		}
 	}
 	for name, set := range flow.All(c, p.Inputs.ListenerSets) {
@@ -238,7 +259,7 @@ func (p *Pipeline) follow(c *flow.Ctx, s *suspects) {
 	}
 	for at := range flow.All(c, p.Graph.SetListeners) {
 		if set := at.Set(); s.sets[set] || s.namespaces[set.Namespace] {
-			s.gateways[at.Gateway()] = true
+			s.gateways[at.Fleet()] = true
 		}
 	}
 	for name, gateway := range flow.All(c, p.Inputs.Gateways) {

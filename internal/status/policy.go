@@ -29,7 +29,7 @@ func Policy(in PolicyInput) gwv1.PolicyStatus {
 	return ancestors(in.ControllerName, in.Node.Object, in.Ancestors, func(a topology.Ancestor) []metav1.Condition {
 		conditions := []metav1.Condition{a.Accepted, in.Node.ResolvedRefs}
 		if in.Refused != nil {
-			if r, ok := in.Refused(a.Gateway); ok {
+			if r, ok := in.Refused(a.Fleet); ok {
 				conditions[1] = condition.PolicyAuthoritiesRefused(r.Message, r.KeepsOld)
 			}
 		}

@@ -31,9 +31,8 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("without Gateways the ancestors are %v", got.Ancestors)
 	}
 	for i := range 20 {
-		in.Ancestors = append(in.Ancestors, topology.Ancestor{
-			Gateway: object.Name{Namespace: "infra", Name: fmt.Sprintf("gw-%02d", i)}, Accepted: condition.PolicyAccepted(),
-		})
+		gateway := object.Name{Namespace: "infra", Name: fmt.Sprintf("gw-%02d", i)}
+		in.Ancestors = append(in.Ancestors, topology.Ancestor{Gateway: gateway, Fleet: gateway, Accepted: condition.PolicyAccepted()})
 	}
 	got := status.Policy(in).Ancestors
 	if len(got) != 16 {

@@ -85,7 +85,7 @@ func Route(in RouteInput) gwv1.RouteStatus {
 		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
 			ParentRef:      *p.Ref,
 			ControllerName: gwv1.GatewayController(in.ControllerName),
-			Conditions:     observed(in.Node.Object, append(in.parent(p, in.resolvedAt(p.Gateway, resolved)), targeted...)...),
+			Conditions:     observed(in.Node.Object, append(in.parent(p, in.resolvedAt(p.Fleet, resolved)), targeted...)...),
 		})
 	}
 	return out
@@ -96,7 +96,7 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 		return []metav1.Condition{p.Accepted(), resolved}
 	}
 	invalid, reason := in.invalidRules()
-	conditions := []metav1.Condition{condition.Noted(p.Accepted(), in.notes(p.Gateway)...), resolved}
+	conditions := []metav1.Condition{condition.Noted(p.Accepted(), in.notes(p.Fleet)...), resolved}
 	switch {
 	case len(invalid) == 0:
 	case len(invalid) == topology.RuleCount(in.Node.Object):
@@ -105,11 +105,11 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 		conditions = append(conditions, condition.RoutePartiallyInvalid(invalid))
 	}
 	for _, c := range in.Closed {
-		if c.Gateway == p.Gateway {
+		if c.Gateway == p.Fleet {
 			return []metav1.Condition{c.Why, resolved}
 		}
 	}
-	refusals, omissions := in.refusals(p.Gateway), in.omissions(p.Gateway)
+	refusals, omissions := in.refusals(p.Fleet), in.omissions(p.Fleet)
 	if len(refusals)+len(omissions) > 0 {
 		conditions = append(conditions, condition.RouteNotProgrammed(refusals, omissions))
 	}

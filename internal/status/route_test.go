@@ -82,7 +82,7 @@ func TestRouteConditions(t *testing.T) {
 			got := status.Route(status.RouteInput{
 				ControllerName: "gatehouse.dev/controller",
 				Node:           &topology.Route{Object: object, Unresolved: &c.resolved},
-				Parents:        []topology.Parent{{Ref: &object.Spec.ParentRefs[1], Gateway: gatewayName, Answer: &c.accepted}},
+				Parents:        []topology.Parent{{Ref: &object.Spec.ParentRefs[1], Gateway: gatewayName, Fleet: gatewayName, Answer: &c.accepted}},
 				Problems:       c.problems,
 				Rejected:       c.rejected,
 			})

@@ -60,11 +60,11 @@ func (p hostnamePermission) covers(pattern string) bool {
 	})
 }
 
-// hostnamesFor returns what hostnames objects of a namespace may use on a Gateway with these
+// hostnamesFor returns what hostnames objects of a namespace may use on a Gateway's fleet with these
 // rules, which are nil for none. Who may write into the Gateway's namespace could write
-// its listeners too.
-func (g *Graph) hostnamesFor(c *flow.Ctx, rules *hostnameRules, gateway object.Name, namespace string) hostnamePermission {
-	if rules == nil || namespace == gateway.Namespace {
+// its listeners too; a shared fleet is in no namespace.
+func (g *Graph) hostnamesFor(c *flow.Ctx, rules *hostnameRules, fleet object.Name, namespace string) hostnamePermission {
+	if rules == nil || namespace == fleet.Namespace {
 		return hostnamePermission{}
 	}
 	out := hostnamePermission{limited: true}
@@ -82,11 +82,11 @@ func (g *Graph) hostnamesFor(c *flow.Ctx, rules *hostnameRules, gateway object.N
 	return out
 }
 
-// bar refuses a listener of a ListenerSet whose hostname its namespace may not use. It
+// bar refuses a listener of a ListenerSet, or of a Gateway on a shared fleet, whose hostname its namespace may not use. It
 // takes part in no conflict then: it keeps nothing from others.
 func (d *draft) bar(may hostnamePermission) {
 	if d.family.named() && !may.covers(d.Hostname) {
 		d.Barred = true
-		d.refuse(condition.ListenerHostnameNotAllowed(d.Hostname, d.Key.Set().Namespace, d.Key.Gateway().String(), may.hostnames))
+		d.refuse(condition.ListenerHostnameNotAllowed(d.Hostname, d.Key.Owner().Namespace, d.Key.Gateway().String(), may.hostnames))
 	}
 }

@@ -16,6 +16,7 @@ import (
 // be used.
 type Ancestor struct {
 	Gateway  object.Name
+	Fleet    object.Name // that serves it
 	Accepted metav1.Condition
 }
 
@@ -125,7 +126,7 @@ func declareAncestors[P any](
 			}
 			out := make([]Ancestor, 0, len(refusals))
 			for gateway, problem := range refusals {
-				a := Ancestor{gateway, accepted}
+				a := Ancestor{gateway, g.FleetOf(c, gateway), accepted}
 				if problem != nil {
 					a.Accepted = *problem
 				}

@@ -118,7 +118,11 @@ func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReferen
 	switch {
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "Gateway "+gateway.String(), all)
-		return newParent(gateway, accepted, attached), true
+		parent := newParent(gateway, accepted, attached)
+		if len(all) > 0 {
+			parent.Fleet = all[0].key.Fleet()
+		}
+		return parent, true
 	case g.missingGateway(c, gateway):
 		return newParent(gateway, condition.RouteNoGateway(g.missingParent(c, r, gateway)), nil), true
 	default:
@@ -161,7 +165,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 			continue
 		}
 		allowed++
-		may = g.hostnamesFor(c, s.names, s.key.Gateway(), r.key.Namespace)
+		may = g.hostnamesFor(c, s.names, s.key.Fleet(), r.key.Namespace)
 		hosts, without, ok := g.hostsOn(c, s, all, r.hostnames, may)
 		for _, h := range without {
 			if !slices.Contains(barred, h) {

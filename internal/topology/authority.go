@@ -95,7 +95,7 @@ func (g *Graph) declareAuthorities() flow.Table[object.Key, *Authority] {
 			clientAuthorityRefs(gw, func(r gwv1.ObjectReference) {
 				if ref, ok := clientAuthorityRef(k.Namespace, r); ok && !seen[ref] && g.clientAuthorityPermitted(c, k.Namespace, ref) {
 					seen[ref] = true
-					emit(use[object.Key]{kind.Gateway, k, ref}, k)
+					emit(use[object.Key]{kind.Gateway, k, ref}, g.FleetOf(c, k))
 				}
 			})
 		}, flow.Equal(flow.Same[object.Name]))

@@ -1,6 +1,10 @@
 package topology
 
-import "github.com/gatehouse-dev/gatehouse/internal/condition"
+import (
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+)
 
 const (
 	// privileged ports are those below: binding one requires a capability that proxies
@@ -60,16 +64,12 @@ func findBindConflicts(drafts []*draft) {
 		case !ok:
 			bound[d.socket()] = d
 		case first.Port != d.Port:
-			d.refuseBindPort(first.Key, first.Port)
+			d.refuseBindPort(first.Port, fmt.Sprintf("listener %q", first.Key.Name()))
 		}
 	}
 }
 
 // refuseBindPort refuses a listener where another one is bound already.
-func (d *draft) refuseBindPort(winner ListenerKey, port uint16) {
-	who := "listener \"" + winner.Name() + "\""
-	if winner.Set() != d.Key.Set() {
-		who = ownerText(winner, d.Key)
-	}
+func (d *draft) refuseBindPort(port uint16, who string) {
 	d.refuse(condition.ListenerBindPortTaken(int(d.Port), int(d.BindPort), int(port), who))
 }

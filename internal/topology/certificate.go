@@ -25,7 +25,7 @@ func (g *Graph) declareCertificates() flow.Table[object.Name, *Certificate] {
 			for i := range gw.Spec.Listeners {
 				wantedSecrets(name, &gw.Spec.Listeners[i], seen)
 			}
-			g.emitSecrets(c, object.Key{Kind: kind.Gateway, Name: name}, name, seen, emit)
+			g.emitSecrets(c, object.Key{Kind: kind.Gateway, Name: name}, g.FleetOf(c, name), seen, emit)
 		}, flow.Equal(flow.Same[object.Name]))
 	bySets := flow.Map("topology-set-secrets", g.sets,
 		func(c *flow.Ctx, name object.Name, s *set, emit func(use[object.Name], object.Name)) {
@@ -45,10 +45,10 @@ func (g *Graph) declareCertificates() flow.Table[object.Name, *Certificate] {
 }
 
 // emitSecrets emits those of some Secrets that an object of a Gateway may refer to.
-func (g *Graph) emitSecrets(c *flow.Ctx, user object.Key, gateway object.Name, secrets map[object.Name]bool, emit func(use[object.Name], object.Name)) {
+func (g *Graph) emitSecrets(c *flow.Ctx, user object.Key, fleet object.Name, secrets map[object.Name]bool, emit func(use[object.Name], object.Name)) {
 	for _, secret := range slices.SortedFunc(maps.Keys(secrets), object.Name.Compare) {
 		if g.permitted(c, user.Kind, user.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
-			emit(use[object.Name]{user.Kind, user.Name, secret}, gateway)
+			emit(use[object.Name]{user.Kind, user.Name, secret}, fleet)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 )
 
-// declarePoliciesOf orders policies and XBackends under the Gateways that they concern.
+// declarePoliciesOf orders policies and XBackends under the fleets of the Gateways that they concern.
 func (g *Graph) declarePoliciesOf() {
 	under := func(_ object.Name, list []Ancestor, yield func(object.Name)) {
 		for _, a := range list {
-			yield(a.Gateway)
+			yield(a.Fleet)
 		}
 	}
 	g.tlsPoliciesOf = flow.NewIndex(g.Ancestors, under, object.Name.Compare)
@@ -22,11 +22,11 @@ func (g *Graph) declarePoliciesOf() {
 	g.trafficPoliciesOf = flow.NewIndex(g.TrafficAncestors, under, object.Name.Compare)
 }
 
-// Contents yields the Secrets and ConfigMaps that are read for a Gateway: what it, its
-// ListenerSets, and policies and backends that concern it refer to and may refer to. One
+// Contents yields the Secrets and ConfigMaps that are read for a fleet: what its Gateways, their
+// ListenerSets, and policies and backends that concern them refer to and may refer to. One
 // comes as often as it is referred to.
-func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key)) {
-	for k := range flow.Select(c, g.certificatesOf, gateway).All() {
+func (g *Graph) Contents(c *flow.Ctx, fleet object.Name, yield func(object.Key)) {
+	for k := range flow.Select(c, g.certificatesOf, fleet).All() {
 		yield(object.Key{Kind: kind.Secret, Name: k.ref})
 	}
 	authority := func(ref object.Key) {
@@ -34,32 +34,32 @@ func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key
 			yield(ref)
 		}
 	}
-	for k := range flow.Select(c, g.authoritiesOf, gateway).All() {
+	for k := range flow.Select(c, g.authoritiesOf, fleet).All() {
 		authority(k.ref)
 	}
-	for name := range flow.Select(c, g.tlsPoliciesOf, gateway).All() {
+	for name := range flow.Select(c, g.tlsPoliciesOf, fleet).All() {
 		if p, ok := flow.Get(c, g.in.BackendTLSPolicies, name); ok {
 			authoritiesOf(p, authority)
 		}
 	}
-	for name := range flow.Select(c, g.authPoliciesOf, gateway).All() {
+	for name := range flow.Select(c, g.authPoliciesOf, fleet).All() {
 		if p, ok := flow.Get(c, g.in.AuthPolicies, name); ok {
 			auth.Contents(p, yield)
 		}
 	}
-	for name := range flow.Select(c, g.trafficPoliciesOf, gateway).All() {
+	for name := range flow.Select(c, g.trafficPoliciesOf, fleet).All() {
 		if p, ok := flow.Get(c, g.in.TrafficPolicies, name); ok {
 			traffic.Contents(p, func(n object.Name) { yield(object.Key{Kind: kind.ConfigMap, Name: n}) })
 		}
 	}
-	for name := range flow.Select(c, g.routeFiltersOf, gateway).All() {
+	for name := range flow.Select(c, g.routeFiltersOf, fleet).All() {
 		if f, ok := flow.Get(c, g.in.RouteFilters, name); ok {
 			if _, from := bodyOf(f); !from.IsZero() {
 				yield(object.Key{Kind: kind.ConfigMap, Name: from})
 			}
 		}
 	}
-	for name := range flow.Select(c, g.xBackendsOf, gateway).All() {
+	for name := range flow.Select(c, g.xBackendsOf, fleet).All() {
 		if o, ok := flow.Get(c, g.in.XBackends, name); ok && validationOf(o) != nil {
 			authoritiesOf(validationOf(o), authority)
 		}

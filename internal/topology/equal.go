@@ -12,7 +12,7 @@ import (
 
 // Equal reports whether two nodes say the same of the same object.
 func (g *Gateway) Equal(o *Gateway) bool {
-	return g.Name == o.Name && g.Object == o.Object && g.Class == o.Class &&
+	return g.Fleet == o.Fleet && g.Name == o.Name && g.Object == o.Object && g.Class == o.Class &&
 		g.Parameters == o.Parameters && g.Allow == o.Allow && g.Frozen == o.Frozen && g.MissingClass == o.MissingClass &&
 		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
 		ptr.Equal(g.Unusable, o.Unusable) &&
@@ -85,7 +85,7 @@ func (a *Attachment) Equal(o *Attachment) bool {
 
 func sameParents(a, b []Parent) bool {
 	return slices.EqualFunc(a, b, func(a, b Parent) bool {
-		return sameRef(a.Ref, b.Ref) && a.Gateway == b.Gateway && ptr.Equal(a.Answer, b.Answer) &&
+		return sameRef(a.Ref, b.Ref) && a.Gateway == b.Gateway && a.Fleet == b.Fleet && ptr.Equal(a.Answer, b.Answer) &&
 			slices.EqualFunc(a.attached, b.attached, (*Attachment).Equal)
 	})
 }

@@ -36,6 +36,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	parameters := g.parametersOf(c, name)
 	node := &Gateway{
 		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings, Allow: parameters.allow,
+		Fleet:    g.FleetOf(c, name),
 		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, NoAddress: a.none,
 		Provisioned: g.options.Provisioned,
 		Listeners:   make([]*Listener, 0, len(gw.Spec.Listeners)),
@@ -44,7 +45,10 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 		node.AddressesAssigned = &a.outcome
 	}
 	var names, invalid, idle, unresolved []string
-	for _, d := range draftListeners(gw, g.options, parameters.edge()) {
+	drafts := g.drafts(c, gw, node.Fleet, parameters.edge())
+	onFleet := g.refusesMember(c, node.Fleet, gw)
+	g.resolveFleetConflicts(c, node.Fleet, drafts)
+	for _, d := range drafts {
 		g.dropHTTP3AtOwner(c, d)
 		g.refuseSharedPort(c, name, d)
 		if gw.Spec.AllowedListeners != nil {
@@ -69,6 +73,8 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	case class.missing != "" && parameters.refused != nil:
 		// First, since what the Gateway asks for is judged when its class exists.
 		node.Accepted, node.Frozen, node.MissingClass = *parameters.refused, parameters.frozen, class.missing
+	case onFleet != nil:
+		node.Accepted = *onFleet
 	case a.refused != nil:
 		node.Accepted = *a.refused
 	case parameters.refused != nil:

@@ -85,8 +85,10 @@ func (o Options) Reader(namespace string) condition.Reader {
 
 // Graph is the tables of nodes.
 type Graph struct {
-	Classes   flow.Table[string, *Class]
-	Gateways  flow.Table[object.Name, *Gateway]
+	Classes  flow.Table[string, *Class]
+	Gateways flow.Table[object.Name, *Gateway]
+	// Fleets are the proxies that serve Gateways, by Gateway.Fleet, as what is said to all of them.
+	Fleets    flow.Table[object.Name, *Gateway]
 	Listeners flow.Table[ListenerKey, *Listener]
 	// ListenerSets are those of our Gateways, and SetListeners their listeners.
 	ListenerSets flow.Table[object.Name, *ListenerSet]
@@ -154,6 +156,7 @@ type Graph struct {
 	// PortsDecided is behind the tables by which Gateways on a shared host take ports from each other; zero without one.
 	PortsDecided flow.Mark
 	sections     flow.Table[object.Name, []section]
+	sharing      flow.Table[object.Name, object.Name]
 	labels       flow.Table[string, namespaceLabels]
 
 	// What is read for Gateways, see Contents:
@@ -170,17 +173,18 @@ type Graph struct {
 	labelled          *flow.Index[labelShelf, labelled, struct{}]
 
 	// Of ListenerSets:
-	setParents      flow.Table[object.Name, *gwv1.Gateway]
-	setsOverQuota   flow.Table[object.Name, metav1.Condition]
-	sets            flow.Table[object.Name, *set]
-	ourSets         flow.Table[object.Name, struct{}]
-	byDistinctKey   *flow.Index[distinctKey, precedence, orderedListener]
-	portOwners      flow.Table[gatewayPort, portOwner]
-	setPorts        flow.Table[gatewayPort, struct{}]
-	overlaps        flow.Table[overlapKey, struct{}]
-	gatewaySetPorts flow.Table[object.Name, []setPort]
-	setParentStates flow.Table[object.Name, setParentState]
-	setSections     flow.Table[object.Name, *setSections]
+	setParents       flow.Table[object.Name, *gwv1.Gateway]
+	setsOverQuota    flow.Table[object.Name, metav1.Condition]
+	membersOverQuota flow.Table[object.Name, metav1.Condition]
+	sets             flow.Table[object.Name, *set]
+	ourSets          flow.Table[object.Name, struct{}]
+	byDistinctKey    *flow.Index[distinctKey, precedence, orderedListener]
+	portOwners       flow.Table[gatewayPort, portOwner]
+	setPorts         flow.Table[gatewayPort, struct{}]
+	overlaps         flow.Table[overlapKey, struct{}]
+	gatewaySetPorts  flow.Table[object.Name, []setPort]
+	setParentStates  flow.Table[object.Name, setParentState]
+	setSections      flow.Table[object.Name, *setSections]
 
 	// Of policies:
 	tlsAttached            *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
@@ -206,6 +210,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
 	g.parameters = g.declareParameters()
+	g.sharing = g.declareSharing()
 	g.hostnameRules = g.declareHostnameRules()
 	g.defaults = g.declareDefaultGateways()
 	g.grants = declareGrants(in)
@@ -213,6 +218,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.labels = declareNamespaceLabels(in)
 	g.setParents = g.declareSetParents()
 	g.setsOverQuota = g.declareSetsOverQuota()
+	g.membersOverQuota = g.declareMembersOverQuota()
 	g.sets = g.declareSets()
 	g.ourSets = g.declareOurSets()
 	g.OrphanSets = g.declareOrphanSets()
@@ -224,6 +230,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Certificates = g.declareCertificates()
 	g.Authorities = g.declareAuthorities()
 	g.Gateways = g.declareGateways()
+	g.Fleets = g.declareFleets()
 	g.ClientCertificates = g.declareClientCertificates()
 	g.Listeners = g.declareListeners()
 	g.setParentStates = g.declareSetParentStates()

@@ -36,9 +36,9 @@ func (g *Graph) dropHTTP3AtOwner(c *flow.Ctx, d *draft) {
 	if !d.HTTP3 {
 		return
 	}
-	first, ok := flow.Get(c, g.portOwners, gatewayPort{d.Key.Gateway(), d.BindPort, true})
+	first, ok := flow.Get(c, g.portOwners, gatewayPort{d.Key.Fleet(), d.BindPort, true})
 	if ok && first.family == datagrams {
-		d.dropHTTP3(ownerText(first.key, d.Key))
+		d.dropHTTP3(g.ownerText(first.key, d.Key))
 	}
 }
 

@@ -64,18 +64,21 @@ func (a inheritance[R]) on(all *policy.Attached[policy.Rules[R]], of object.Key,
 
 // Inheritance is what a listener's routes inherit.
 type Inheritance[R policy.Asks[R]] struct {
-	Effective *policy.Effective[R]
-	path      inheritance[R]
+	Effective   *policy.Effective[R]
+	path        inheritance[R]
+	sharesFleet bool // with other Gateways than its own
 }
 
 // Equal reports whether the same policies say the same.
-func (i *Inheritance[R]) Equal(o *Inheritance[R]) bool { return i.path.Equal(o.path) }
+func (i *Inheritance[R]) Equal(o *Inheritance[R]) bool {
+	return i.sharesFleet == o.sharesFleet && i.path.Equal(o.path)
+}
 
 // HasOwn reports whether some of it is of policies of the listener or of its ListenerSet, and not
-// only of those that all listeners of the Gateway have above them.
+// only of those that all listeners of the fleet have above them.
 func (i *Inheritance[R]) HasOwn() bool {
 	lowest := i.path[len(i.path)-1].Target
-	return lowest.Section != "" || lowest.Key.Kind == kind.ListenerSet
+	return lowest.Section != "" || lowest.Key.Kind == kind.ListenerSet || i.sharesFleet && lowest.Key.Kind == kind.Gateway
 }
 
 // RouteInheritance is what is in force for a route on a listener.
@@ -160,7 +163,7 @@ func Inherit[P any, R policy.Asks[R]](g *Graph, name string, a *policy.Attachmen
 			path = path.on(own, owner, "")
 		}
 		if path = path.on(own, owner, key.Name()); path != nil {
-			emit(key, &Inheritance[R]{policy.Combine(path), path})
+			emit(key, &Inheritance[R]{policy.Combine(path), path, key.Fleet() != key.Gateway()})
 		}
 	}
 	in.Listeners = flow.Map(name+"-of-listeners", g.Listeners, listeners)

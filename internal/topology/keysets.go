@@ -14,10 +14,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 )
 
-// declareKeySets declares where fetching may lead for a Gateway, for those that have more
+// declareKeySets declares where fetching may lead for a fleet, for those that have more
 // than others, and which locations of a namespace are too many.
 func (g *Graph) declareKeySets() {
-	g.keySetReaches = flow.Map("key-set-reaches", g.Gateways,
+	g.keySetReaches = flow.Map("key-set-reaches", g.Fleets,
 		func(_ *flow.Ctx, k object.Name, gw *Gateway, emit func(object.Name, keyset.Reach)) {
 			if r := reachOf(gw.Allow); r != keyset.Public {
 				emit(k, r)
@@ -91,7 +91,7 @@ func (g *Graph) FetchedKeys(c *flow.Ctx, p *auth.Policy, write func(string)) {
 	}
 	list, _ := flow.Get(c, g.AuthAncestors, p.Name)
 	for _, a := range list {
-		set := g.fetched(c, a.Gateway)
+		set := g.fetched(c, a.Fleet)
 		p.Fetches(func(_ string, l keyset.Location, r *auth.Rule) {
 			answer, _ := set(l)
 			write(answer.Keys)
@@ -104,7 +104,7 @@ func (g *Graph) FetchedKeys(c *flow.Ctx, p *auth.Policy, write func(string)) {
 
 // Fetching is Policy.Fetching on a Gateway that the policy concerns.
 func (g *Graph) Fetching(c *flow.Ctx, p *auth.Policy, a Ancestor) (accepted metav1.Condition, waits []string) {
-	return p.Fetching(a.Accepted, g.fetched(c, a.Gateway))
+	return p.Fetching(a.Accepted, g.fetched(c, a.Fleet))
 }
 
 // Logins yields how people log in by a policy on a Gateway, with the field that says so.

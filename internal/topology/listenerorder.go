@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -13,23 +14,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// precedence names a listener of a Gateway that allows ListenerSets, and orders all listeners
-// of that Gateway.
+// precedence names a listener of a Gateway that allows ListenerSets or shares a fleet, and orders all
+// listeners of that Gateway or fleet.
 type precedence struct {
-	key     ListenerKey
-	created int64 // its set's, by age; 0 for the Gateway's own
-	index   int   // in what defines it
+	key ListenerKey
+	// created is its set's age, or on a shared fleet its Gateway's; 0 for others of the Gateway's own.
+	created int64
+	index   int // in what defines it
 }
 
 // compare orders listeners of a Gateway: its own first, then those of ListenerSets by age,
-// then by name (ListenerSetSpec.Listeners).
+// then by name (ListenerSetSpec.Listeners). Those of a shared fleet go by the age of their Gateways,
+// then by their names.
 func (p precedence) compare(o precedence) int {
 	if p == o {
 		return 0
 	}
 	a, b := p.key.Set(), o.key.Set()
 	return cmp.Or(
-		last(!a.IsZero())-last(!b.IsZero()), cmp.Compare(p.created, o.created), a.Compare(b),
+		last(!a.IsZero())-last(!b.IsZero()), p.comparePlace(o),
 		cmp.Compare(p.index, o.index), p.key.Compare(o.key),
 	)
 }
@@ -96,7 +99,7 @@ func (e orderedListener) distinctKey() distinctKey {
 
 func orderedListenerOf(d *draft) orderedListener {
 	return orderedListener{
-		gatewayPort: portOf(d.Key.Gateway(), d.Port, d.Protocol),
+		gatewayPort: portOf(d.Key.Fleet(), d.Port, d.Protocol),
 		bind:        d.BindPort,
 		family:      d.family, hostname: d.Hostname, valid: d.valid(),
 		quic: d.HTTP3, http3: d.HTTP3 && d.asksHTTP3(),
@@ -117,16 +120,20 @@ func age(created metav1.Time) int64 {
 }
 
 // declareListenerOrder declares the listeners in their order of precedence, and which is
-// the first on a port. Gateways that allow no ListenerSets are left out.
+// the first on a port. Gateways that allow no ListenerSets and have a fleet to themselves are left out.
 func (g *Graph) declareListenerOrder() {
 	own := flow.Map("topology-gateway-listener-order", g.owned,
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(precedence, orderedListener)) {
-			if gw.Spec.AllowedListeners == nil {
+			fleet, created := g.FleetOf(c, name), int64(0)
+			switch {
+			case fleet != name:
+				created = age(gw.CreationTimestamp)
+			case gw.Spec.AllowedListeners == nil:
 				return
 			}
-			for i, d := range draftListeners(gw, g.options, g.parametersOf(c, name).edge()) {
-				if d.family != unserved {
-					emit(precedence{key: d.Key, index: i}, orderedListenerOf(d))
+			for i, d := range g.drafts(c, gw, fleet, g.parametersOf(c, name).edge()) {
+				if d.family != unserved && !d.Barred {
+					emit(precedence{d.Key, created, i}, orderedListenerOf(d))
 				}
 			}
 		}, flow.Equal(flow.Same[orderedListener]))
@@ -160,9 +167,9 @@ func (g *Graph) declareListenerOrder() {
 		if !e.valid {
 			return
 		}
-		yield(gatewaySetPort{p.key.Gateway(), setPort{hostPort{e.Port, e.UDP}, false}})
+		yield(gatewaySetPort{p.key.Fleet(), setPort{hostPort{e.Port, e.UDP}, false}})
 		if e.quic {
-			yield(gatewaySetPort{p.key.Gateway(), setPort{hostPort{e.Port, true}, !e.http3}})
+			yield(gatewaySetPort{p.key.Fleet(), setPort{hostPort{e.Port, true}, !e.http3}})
 		}
 	}, ofSets)
 	g.gatewaySetPorts = flow.Group("topology-gateway-set-ports",
@@ -197,30 +204,39 @@ func (g *Graph) resolveSetConflicts(c *flow.Ctx, s *set) []*draft {
 		if d.family == unserved || d.Barred {
 			continue
 		}
-		g.dropHTTP3AtOwner(c, &d)
-		me := orderedListenerOf(&d)
-		switch first, ok := flow.Get(c, g.portOwners, me.boundPort()); {
-		case ok && first.port != d.Port:
-			d.refuseBindPort(first.key, first.port)
-			continue
-		case ok && first.family != d.family:
-			d.markConflicted(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), ownerText(first.key, d.Key)))
-			continue
-		}
-		winner := d.Key
-		if same := flow.Select(c, g.byDistinctKey, me.distinctKey()); same.Len() > 0 {
-			first, _ := same.At(0)
-			winner = first.key
-		}
-		switch {
-		case winner == d.Key:
-		case !d.family.named():
-			d.markConflicted(condition.ListenerWholePortTaken(int(d.Port), string(d.Protocol), ownerText(winner, d.Key)))
-		default:
-			d.markConflicted(condition.ListenerHostnameTaken(int(d.Port), d.Hostname, ownerText(winner, d.Key)))
-		}
+		g.resolveConflict(c, &d)
 	}
 	return out
+}
+
+// resolveConflict marks a listener that is in conflict with one of higher precedence.
+func (g *Graph) resolveConflict(c *flow.Ctx, d *draft) {
+	g.dropHTTP3AtOwner(c, d)
+	me := orderedListenerOf(d)
+	switch first, ok := flow.Get(c, g.portOwners, me.boundPort()); {
+	case ok && first.port != d.Port:
+		who := g.ownerText(first.key, d.Key)
+		if first.key.Owner() == d.Key.Owner() {
+			who = fmt.Sprintf("listener %q", first.key.Name())
+		}
+		d.refuseBindPort(first.port, who)
+		return
+	case ok && first.family != d.family:
+		d.markConflicted(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), g.ownerText(first.key, d.Key)))
+		return
+	}
+	winner := d.Key
+	if same := flow.Select(c, g.byDistinctKey, me.distinctKey()); same.Len() > 0 {
+		first, _ := same.At(0)
+		winner = first.key
+	}
+	switch {
+	case winner == d.Key:
+	case !d.family.named():
+		d.markConflicted(condition.ListenerWholePortTaken(int(d.Port), string(d.Protocol), g.ownerText(winner, d.Key)))
+	default:
+		d.markConflicted(condition.ListenerHostnameTaken(int(d.Port), d.Hostname, g.ownerText(winner, d.Key)))
+	}
 }
 
 // markConflicted records that the listener is in conflict.
@@ -229,9 +245,15 @@ func (d *draft) markConflicted(accepted, conflict metav1.Condition) {
 	d.conflict = conflict
 }
 
-// ownerText names the owner of what a set's listener asks for. Other ListenerSets are not
-// named: they may be another team's.
-func ownerText(winner, loser ListenerKey) string {
+// ownerText names the owner of what a set's listener asks for, or one of a Gateway on a shared fleet.
+// Those of other teams are not named.
+func (g *Graph) ownerText(winner, loser ListenerKey) string {
+	if gw := winner.Gateway(); gw != loser.Gateway() {
+		if !g.options.Reader(loser.Gateway().Namespace).Sees(gw.Namespace) {
+			return "an older Gateway of another namespace on the same fleet"
+		}
+		return fmt.Sprintf("listener %q of the older Gateway %s on the same fleet", winner.Name(), gw)
+	}
 	switch winner.Set() {
 	case object.Name{}:
 		return "Gateway " + winner.Gateway().String()
@@ -247,7 +269,7 @@ func ownerText(winner, loser ListenerKey) string {
 // for the hostnames that such a listener could have: the pattern, and each wider
 // one.
 func (g *Graph) ownedElsewhere(c *flow.Ctx, s *section, pattern string) bool {
-	at := distinctKey{gatewayPort: portOf(s.key.Gateway(), s.Port, s.Protocol), family: s.family}
+	at := distinctKey{gatewayPort: portOf(s.key.Fleet(), s.Port, s.Protocol), family: s.family}
 	for p := pattern; specificity(p) > specificity(s.Hostname); p = Wider(p) {
 		at.hostname = p
 		if flow.Select(c, g.byDistinctKey, at).Len() > 0 {

@@ -57,17 +57,17 @@ func CarriedBy[R policy.Asks[R]](name string, of object.Kind, in *Inherited[R]) 
 	}
 	onListeners := flow.Keys(name+"-carried-by-listeners",
 		func(k ListenerKey, i *Inheritance[R], yield func(CarriedKey)) {
-			yieldAll(k.Gateway(), i.Effective, yield)
+			yieldAll(k.Fleet(), i.Effective, yield)
 		}, in.Listeners, in.SetListeners)
 	onRoutes := flow.Keys(name+"-carried-by-routes",
 		func(k AttachmentKey, r *RouteInheritance[R], yield func(CarriedKey)) {
-			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Gateway(), e, yield) })
+			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Fleet(), e, yield) })
 		}, in.Routes)
 	all := []flow.Table[CarriedKey, struct{}]{onListeners, onRoutes}
 	if in.Services != nil {
 		all = append(all, flow.Keys(name+"-carried-by-services",
 			func(k ServicePlace, e *policy.Effective[R], yield func(CarriedKey)) {
-				yieldAll(k.Listener.Gateway(), e, yield)
+				yieldAll(k.Listener.Fleet(), e, yield)
 			}, in.Services))
 	}
 	return flow.Keys(name+"-carried", func(k CarriedKey, _ struct{}, yield func(CarriedKey)) { yield(k) }, all...)

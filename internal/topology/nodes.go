@@ -46,6 +46,9 @@ type Gateway struct {
 	Name   object.Name
 	Object *gwv1.Gateway
 	Class  string
+	// Fleet names the proxies that serve the Gateway: its own, under its own name, or those
+	// that the Gateways of its class share, see Graph.Fleets.
+	Fleet object.Name
 	// MissingClass is the name of the class that the Gateway names, where it does not
 	// exist; Class is then the one that the Gateway had before.
 	MissingClass string
@@ -137,14 +140,24 @@ type ListenerSet struct {
 type ListenerKey struct{ handle unique.Handle[keyedListener] }
 
 type keyedListener struct {
-	gateway, set object.Name
-	name         string
+	fleet, gateway, set object.Name
+	name                string
 }
 
 // ListenerOf names a listener of a Gateway. The ListenerSet that defines it is zero for
 // the Gateway itself.
 func ListenerOf(gateway, set object.Name, name string) ListenerKey {
-	return ListenerKey{unique.Make(keyedListener{gateway, set, name})}
+	return ListenerKey{unique.Make(keyedListener{gateway, gateway, set, name})}
+}
+
+// on names the same listener where a fleet serves it that is not its Gateway's own.
+func (k ListenerKey) on(fleet object.Name) ListenerKey {
+	v := k.value()
+	if v.fleet == fleet {
+		return k
+	}
+	v.fleet = fleet
+	return ListenerKey{unique.Make(v)}
 }
 
 func (k ListenerKey) value() keyedListener {
@@ -154,8 +167,12 @@ func (k ListenerKey) value() keyedListener {
 	return k.handle.Value()
 }
 
-// Gateway is the one that serves the listener.
+// Gateway is the one that has the listener, by itself or by a ListenerSet.
 func (k ListenerKey) Gateway() object.Name { return k.value().gateway }
+
+// Fleet names the fleet that serves the listener: that of its Gateway, under the Gateway's
+// name, or the one that its class's Gateways share.
+func (k ListenerKey) Fleet() object.Name { return k.value().fleet }
 
 // Set is the ListenerSet that defines it; zero for the Gateway itself.
 func (k ListenerKey) Set() object.Name { return k.value().set }
@@ -186,7 +203,7 @@ func (k ListenerKey) Compare(o ListenerKey) int {
 		return 0
 	}
 	a, b := k.value(), o.value()
-	return cmp.Or(a.gateway.Compare(b.gateway), a.set.Compare(b.set), strings.Compare(a.name, b.name))
+	return cmp.Or(a.gateway.Compare(b.gateway), a.set.Compare(b.set), strings.Compare(a.name, b.name), a.fleet.Compare(b.fleet))
 }
 
 // TableOf returns the table that has a listener: that of the Gateways' own, or that of the
@@ -325,6 +342,8 @@ type Parent struct {
 	// Gateway is the one that the parentRef names, or that of the ListenerSet that it
 	// names; zero for a ListenerSet that doesn't exist.
 	Gateway object.Name
+	// Fleet is the one that serves that Gateway.
+	Fleet object.Name
 	// Answer is what the parent says; nil when it accepts the route and notes nothing.
 	Answer *metav1.Condition
 
@@ -333,7 +352,7 @@ type Parent struct {
 }
 
 func newParent(gateway object.Name, accepted metav1.Condition, attached []*Attachment) Parent {
-	p := Parent{Gateway: gateway, attached: attached}
+	p := Parent{Gateway: gateway, Fleet: gateway, attached: attached}
 	if accepted != condition.RouteAccepted() {
 		p.Answer = &accepted
 	}
@@ -363,8 +382,8 @@ type AttachmentKey struct {
 	Listener ListenerKey
 }
 
-// Gateway returns the Gateway that the listener is of.
-func (k AttachmentKey) Gateway() object.Name { return k.Listener.Gateway() }
+// Fleet names the one that serves the listener.
+func (k AttachmentKey) Fleet() object.Name { return k.Listener.Fleet() }
 
 // String returns "HTTPRoute ns/name on ns/name/listener".
 func (k AttachmentKey) String() string { return k.Route.String() + " on " + k.Listener.String() }

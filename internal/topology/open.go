@@ -16,7 +16,7 @@ import (
 func (g *Graph) Open(c *flow.Ctx, route object.Key, rule *gwv1.SectionName) bool {
 	for _, p := range g.Parents(c, route) {
 		for _, at := range p.attached {
-			a := g.Access(c, at.Key.Listener.Gateway(), g.Auth.On(c, at.Key, string(valueOr(rule, ""))))
+			a := g.Access(c, at.Key.Listener.Fleet(), g.Auth.On(c, at.Key, string(valueOr(rule, ""))))
 			if a != nil && (a.Authenticated || len(a.Conditions) > 0) {
 				return false
 			}

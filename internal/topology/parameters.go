@@ -51,6 +51,9 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 	if len(errs) == 0 {
 		merged := parameters.Merge(g.options.Settings, &object.Spec.Settings, object.Spec.Overrides)
 		errs = parameters.CheckWhole(merged, g.options.place())
+		if valueOr(object.Spec.MergeGateways, false) {
+			errs = append(errs, g.checkShared(&object.Spec, merged)...)
+		}
 	}
 	if len(errs) > 0 {
 		class.Accepted = condition.ClassParametersInvalid(name.String(), errorTexts(errs))
@@ -65,6 +68,21 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 	}
 	class.InvalidParameters = false
 	class.parameters = object
+}
+
+// checkShared checks the parameters of a class whose Gateways share a fleet.
+func (g *Graph) checkShared(spec *v1alpha1.GatewayParametersSpec, merged *v1alpha1.Settings) (errs field.ErrorList) {
+	at := field.NewPath("spec", "mergeGateways")
+	if !g.options.SharedHost && !g.options.Provisioned {
+		errs = append(errs, field.Forbidden(at, "a process that serves one Gateway has no fleet for others; remove it"))
+	}
+	if spec.BlueprintRef != nil {
+		errs = append(errs, field.Forbidden(at, "a blueprint renders a datapath for each Gateway; remove this or blueprintRef"))
+	}
+	if r := merged.Rollout; r != nil && valueOr(r.Strategy, "") == v1alpha1.RolloutBlueGreen {
+		errs = append(errs, field.Forbidden(at, "proxies of several Gateways can't wait for a promotion, which is said on a Gateway; remove this or rollout.strategy"))
+	}
+	return errs
 }
 
 // reads reports whether objects of a namespace are read, or would be if there were such
@@ -88,7 +106,8 @@ type gatewayParameters struct {
 	// whose class doesn't exist, and frozen says that it goes on as it is nevertheless.
 	refused *metav1.Condition
 	frozen  bool
-	notes   []string // on what has no effect
+	fleet   object.Name // that the class's Gateways share; zero where each has its own
+	notes   []string    // on what has no effect
 }
 
 func (p *gatewayParameters) equal(o *gatewayParameters) bool { return reflect.DeepEqual(p, o) }
@@ -105,7 +124,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters && class.missing == "" {
 				return
 			}
-			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), class: class.Name, refused: refused}
+			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), class: class.Name, refused: refused, fleet: class.sharedFleet()}
 			if fields := g.unallowed(p, own); len(fields) > 0 {
 				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
 				p.settings = g.levels(class, nil)
@@ -205,6 +224,14 @@ func (c *Class) allows() *v1alpha1.Allow {
 	return c.parameters.Spec.Allow
 }
 
+// sharedFleet names the fleet that the class's Gateways share; zero where each has its own.
+func (c *Class) sharedFleet() object.Name {
+	if c.parameters == nil || !valueOr(c.parameters.Spec.MergeGateways, false) {
+		return object.Name{}
+	}
+	return object.SharedFleet(c.parameters.Namespace, c.Name)
+}
+
 // bars reports whether the patches of a Gateway's parameters, which are nil for none,
 // count for nothing: patches have the last word over a Gateway's objects, and could
 // undo whatever its class overrides.
@@ -241,6 +268,10 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "blueprintRef"),
 			"the blueprint is for the parameters of a GatewayClass to name; remove it here"))
 	}
+	if object.Spec.MergeGateways != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "mergeGateways"),
+			"whether Gateways share proxies is for the parameters of a GatewayClass to say; remove it here"))
+	}
 	if object.Spec.Overrides != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "overrides"),
 			"overrides are for the parameters of a GatewayClass; put the fields directly under spec"))
@@ -259,6 +290,7 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 	switch last, ok := g.KeptOf(c, gw); {
 	case ok:
 		p.frozen, p.settings = true, last.Settings
+		p.fleet = last.Fleet
 		if class.parameters == nil {
 			p.allow = last.Allow
 		}

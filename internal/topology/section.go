@@ -24,7 +24,8 @@ type section struct {
 	namespaces NamespaceRule
 	conflicted bool
 	// shared says that other objects have listeners on the port too: this
-	// Gateway's ListenerSets, or for a ListenerSet the Gateway and its siblings.
+	// Gateway's ListenerSets, for a ListenerSet the Gateway and its siblings, or other Gateways
+	// of the fleet.
 	shared bool
 	// names are the rules for hostnames of routes; nil for none.
 	names *hostnameRules
@@ -49,12 +50,17 @@ func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name
 func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, []section)) {
-			drafts := draftListeners(gw, g.options, edge{})
+			fleet := g.FleetOf(c, name)
+			drafts := g.drafts(c, gw, fleet, edge{})
+			refused := g.refusesMember(c, fleet, gw) != nil
+			g.resolveFleetConflicts(c, fleet, drafts)
 			list := make([]section, len(drafts))
 			rules, _ := flow.Get(c, g.hostnameRules, name)
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
-				list[i].names = rules
+				list[i].names, list[i].shared = rules, fleet != name
+				// The tables of the fleet are there without this Gateway: its routes have no hosts in them.
+				list[i].conflicted = list[i].conflicted || refused
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}

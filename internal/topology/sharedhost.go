@@ -40,6 +40,7 @@ func (k portRequestKey) compare(o portRequestKey) int {
 
 // portRequest is a Gateway's request for a port. It carries what decides between several.
 type portRequest struct {
+	fleet     object.Name // whose Gateways have ports together
 	created   time.Time
 	addresses []netip.Addr
 	optional  bool // all others precede it: HTTP/3 that is on by default
@@ -47,7 +48,7 @@ type portRequest struct {
 
 // Equal reports whether two requests are the same.
 func (r portRequest) Equal(o portRequest) bool {
-	return r.created.Equal(o.created) && r.optional == o.optional && slices.Equal(r.addresses, o.addresses)
+	return r.fleet == o.fleet && r.created.Equal(o.created) && r.optional == o.optional && slices.Equal(r.addresses, o.addresses)
 }
 
 // portConflicts names, for each Gateway that can't have a port, the one that has it.
@@ -75,8 +76,8 @@ func (g *Graph) declarePortConflicts() flow.Table[hostPort, portConflicts] {
 			if !ok || class.refuses() {
 				return
 			}
-			parameters := g.parametersOf(c, name)
-			if parameters.refused != nil && !parameters.frozen {
+			parameters, fleet := g.parametersOf(c, name), g.FleetOf(c, name)
+			if parameters.refused != nil && !parameters.frozen || g.refusesMember(c, fleet, gw) != nil {
 				return
 			}
 			a := g.requestedAddresses(gw)
@@ -88,7 +89,7 @@ func (g *Graph) declarePortConflicts() flow.Table[hostPort, portConflicts] {
 				before, requested := optional[p]
 				optional[p] = isOptional && (before || !requested)
 			}
-			for _, d := range draftListeners(gw, g.options, parameters.edge()) {
+			for _, d := range g.drafts(c, gw, fleet, parameters.edge()) {
 				if d.accepted.Status != metav1.ConditionTrue {
 					continue
 				}
@@ -103,7 +104,7 @@ func (g *Graph) declarePortConflicts() flow.Table[hostPort, portConflicts] {
 			}
 			addresses := a.effective(g.options.DefaultAddresses)
 			for _, p := range slices.SortedFunc(maps.Keys(optional), hostPort.compare) {
-				emit(portRequestKey{p, name}, portRequest{gw.CreationTimestamp.Time, addresses, optional[p]})
+				emit(portRequestKey{p, name}, portRequest{fleet, gw.CreationTimestamp.Time, addresses, optional[p]})
 			}
 		})
 	byPort := flow.NewIndex(requests,
@@ -134,7 +135,7 @@ func decidePort(members flow.Members[portRequestKey, portRequest]) portConflicts
 	conflicts := portConflicts{}
 	var owners []requester
 	for _, r := range all {
-		i := slices.IndexFunc(owners, func(o requester) bool { return overlapAny(o.addresses, r.addresses) })
+		i := slices.IndexFunc(owners, func(o requester) bool { return o.fleet != r.fleet && overlapAny(o.addresses, r.addresses) })
 		if i < 0 {
 			owners = append(owners, r)
 			continue

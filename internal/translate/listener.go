@@ -88,7 +88,7 @@ func ListenerName(l *topology.Listener) string { return FamilyOf(l).name(l.Port)
 // HTTP are the route table's work, where all listeners of the port share one. It reports false for
 // protocols without requests, see Forwards.
 func Chain(l *topology.Listener) (ir.Chain, bool) {
-	table, ok := RouteTable(l.Key.Gateway(), l.Frontend())
+	table, ok := RouteTable(l.Key.Fleet(), l.Frontend())
 	switch {
 	case !ok:
 		return ir.Chain{}, false

@@ -146,12 +146,18 @@ func (s *site) conditions(t *testing.T, object, of string, are ...string) {
 // says waits until some condition of the object has a message with the text.
 func (s *site) says(t *testing.T, object, text string) {
 	t.Helper()
+	s.saysOf(t, siteNamespace, object, text)
+}
+
+// saysOf is says of an object of a namespace.
+func (s *site) saysOf(t *testing.T, namespace, object, text string) {
+	t.Helper()
 	eventually(t, siteTimeout, func() error {
 		report, err := s.status()
 		if err != nil {
 			return err
 		}
-		item, err := report.find(object, siteNamespace)
+		item, err := report.find(object, namespace)
 		if err != nil {
 			return err
 		}
