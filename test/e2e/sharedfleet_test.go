@@ -162,3 +162,43 @@ spec:
 	s.answers(t, "http://b.tenant.example/", http.StatusNotFound)
 	s.serves(t, "home.example", "v1")
 }
+
+// TestOneMoreOnSharedFleet protects two hundred Gateways on one fleet from one more that comes and goes: no listener is
+// made anew, and no connection of theirs drained.
+func TestOneMoreOnSharedFleet(t *testing.T) {
+	t.Parallel()
+	secret, err := secretManifest(siteNamespace, "cert", "", "*.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateways, routes := sharingGateway("gw", 1, "home.example"), sharingRoute("home", "gw", "v1")
+	for i := range 200 {
+		name := fmt.Sprintf("g%d", i)
+		gateways += sharingGateway(name, 2, name+".example")
+		routes += sharingRoute(name, name, "v2")
+	}
+	s := newSite(t, map[string]string{"class.yaml": sharedClass, "secret.yaml": secret, "gateway.yaml": gateways, "routes.yaml": routes})
+	s.serves(t, "home.example", "v1")
+	s.serves(t, "g199.example", "v2")
+	before := s.envoyStats(t, "listener_manager")
+	for range 3 {
+		s.write(t, "more.yaml", sharingGateway("more", 3, "more.example")+sharingRoute("more", "more", "v1"))
+		s.serves(t, "more.example", "v1")
+		eventually(t, siteTimeout, func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if got := s.tried(ctx, 443, "more.example", "more.example", ""); !strings.Contains(got, "200") {
+				return fmt.Errorf("over TLS: %s", got)
+			}
+			return nil
+		})
+		s.remove(t, "more.yaml")
+		s.answers(t, "http://more.example/", http.StatusNotFound)
+	}
+	after := s.envoyStats(t, "listener_manager")
+	t.Logf("before %v\nafter %v", before, after)
+	if err := sameStats(before, after, "listener_manager.listener_added", "listener_manager.listener_modified",
+		"listener_manager.listener_removed", "listener_manager.total_filter_chains_draining"); err != nil {
+		t.Error(err)
+	}
+}
