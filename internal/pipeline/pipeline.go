@@ -115,6 +115,7 @@ func New(opts Options) *Pipeline {
 	p.declareForeign()
 	flow.Watch(p.Graph.Classes)
 	flow.Watch(p.Graph.Gateways)
+	flow.Watch(p.Graph.Fleets)
 	flow.Watch(p.Graph.OrphanSets)
 	flow.Watch(p.Graph.Certificates)
 	flow.Watch(p.Fleets)
