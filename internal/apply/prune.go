@@ -130,6 +130,9 @@ func (f *Fleets) remove(ctx context.Context, c cache.Cache, gateway object.Name,
 // That we don't know a Gateway may have other causes: it may be in a namespace that
 // we don't watch, or we may not be allowed to read it.
 func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Object) (bool, error) {
+	if now := f.sharedFleet(infra.ClassOf(o)); !now.IsZero() {
+		return now != gateway, nil // the Gateways of the class have moved to it
+	}
 	if class, shared := gateway.SharedBy(); shared {
 		return f.isUnshared(ctx, class)
 	}
@@ -146,6 +149,18 @@ func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Obj
 	}
 	_, err = f.readClass(ctx, class)
 	return err == nil, client.IgnoreNotFound(err) // a mistake in the class's name costs no fleet
+}
+
+// sharedFleet names the fleet that the Gateways of a class are known to share.
+func (f *Fleets) sharedFleet(class string) object.Name {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, g := range f.wanted {
+		if of, shared := name.SharedBy(); shared && of == class && !g.Frozen && len(g.Ports) > 0 {
+			return name
+		}
+	}
+	return object.Name{}
 }
 
 // isUnshared asks the API server whether all Gateways of a class have fleets of their own, so that none is
@@ -165,12 +180,23 @@ func (f *Fleets) isUnshared(ctx context.Context, class string) (bool, error) {
 			f.mu.Lock()
 			own := f.wanted[object.Name{Namespace: gw.Namespace, Name: gw.Name}]
 			f.mu.Unlock()
-			if string(gw.Spec.GatewayClassName) == class && own == nil {
+			// What isn't known, or what a mistake holds, may be served by the fleet.
+			if (own == nil || own.Frozen) && f.mayHave(ctx, string(gw.Spec.GatewayClassName), class) {
 				return false, nil
 			}
 		}
 	}
 	return true, nil
+}
+
+// mayHave reports whether a Gateway that names one class may be of another one: the two are one, or the one that it
+// names doesn't exist.
+func (f *Fleets) mayHave(ctx context.Context, named, class string) bool {
+	if named == class {
+		return true
+	}
+	_, err := f.readClass(ctx, named)
+	return err != nil
 }
 
 // discard deletes an object of a fleet, if the fleet is ours: another controller of

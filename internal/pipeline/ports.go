@@ -48,6 +48,9 @@ func KeyOfPort(l *topology.Listener) PortKey {
 // hop is a token of what the requests pass that come by a Gateway: the Gateway itself, or,
 // where Gateways have no UIDs, the process that serves them.
 func (p *Pipeline) hop(gw *topology.Gateway) string {
+	if gw.SharesFleet() {
+		return fmt.Sprintf("%016x", xxhash.Sum64String(gw.Fleet.String()+"/"+p.Options.Topology.Instance))
+	}
 	return fmt.Sprintf("%016x", xxhash.Sum64String(string(gw.Object.UID)+"/"+p.Options.Topology.Instance))
 }
 

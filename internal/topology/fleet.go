@@ -57,10 +57,14 @@ func (g *Graph) declareFleets() flow.Table[object.Name, *Gateway] {
 			if name == fleet {
 				return speaks, true
 			}
+			// One that isn't accepted may have other parameters than its class's of today.
 			for _, gw := range members.All() {
-				if gw.Served() { // one that isn't may have parameters that are not its class's
+				if condition.Good(gw.Accepted) {
 					speaks = gw
 					break
+				}
+				if gw.Served() && !speaks.Served() {
+					speaks = gw
 				}
 			}
 			return &Gateway{
@@ -72,7 +76,7 @@ func (g *Graph) declareFleets() flow.Table[object.Name, *Gateway] {
 				},
 			}, true
 		}, flow.Equal(func(a, b *Gateway) bool {
-			return a == b || a.SharesFleet() && b.SharesFleet() && a.Served() == b.Served() && a.Class == b.Class &&
+			return a == b || a.SharesFleet() && b.SharesFleet() && a.Accepted == b.Accepted && a.Frozen == b.Frozen && a.Class == b.Class &&
 				reflect.DeepEqual(a.Parameters, b.Parameters) && reflect.DeepEqual(a.Allow, b.Allow)
 		}))
 }
@@ -87,11 +91,18 @@ func (g *Graph) drafts(c *flow.Ctx, gw *gwv1.Gateway, fleet object.Name, e edge)
 	}
 	rules, _ := flow.Get(c, g.hostnameRules, name)
 	may := g.hostnamesFor(c, rules, fleet, gw.Namespace)
-	_, over := flow.Get(c, g.membersOverQuota, name)
+	over, isOver := flow.Get(c, g.membersOverQuota, name)
 	for _, d := range drafts {
 		d.Key = d.Key.on(fleet)
 		d.bar(may)
-		d.Barred = d.Barred || over
+		switch {
+		case isOver:
+			d.Barred = true
+			d.refuse(over)
+		case may.limited && d.family != unserved && !d.family.named(): // it would take the port from all hostnames
+			d.Barred = true
+			d.refuse(condition.ListenerHostnameNotAllowed("", gw.Namespace, name.String(), may.hostnames))
+		}
 	}
 	return drafts
 }

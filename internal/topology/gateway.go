@@ -100,7 +100,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 		}
 		node.ResolvedRefs = *problem
 	}
-	if !node.Served() || a.none {
+	if !node.Served() || a.none || onFleet != nil {
 		for _, l := range node.Listeners {
 			l.Serves = false
 		}

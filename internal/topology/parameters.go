@@ -290,7 +290,9 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 	switch last, ok := g.KeptOf(c, gw); {
 	case ok:
 		p.frozen, p.settings = true, last.Settings
-		p.fleet = last.Fleet
+		if last.Class == class.Name { // the rules of another class are not for that fleet
+			p.fleet = last.Fleet
+		}
 		if class.parameters == nil {
 			p.allow = last.Allow
 		}
