@@ -79,18 +79,13 @@ func (s *Stage) Collectors() []prometheus.Collector {
 func (s *Stage) Apply(updates []xds.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(updates) > 0 {
-		name, n := updates[0].Gateway, 1
-		for n < len(updates) && updates[n].Gateway == name {
-			n++
-		}
+	for name, updates := range xds.ByGateway(updates) {
 		g := s.gateways[name]
 		if g == nil {
 			g = newGateway(s, name)
 			s.gateways[name] = g
 		}
-		g.take(slices.Clone(updates[:n]))
-		updates = updates[n:]
+		g.take(slices.Clone(updates))
 	}
 }
 

@@ -45,13 +45,14 @@ func KeyOfPort(l *topology.Listener) PortKey {
 	return PortKey{l.Key.Fleet(), l.Port, l.Protocol == gwv1.UDPProtocolType}
 }
 
-// hop is a token of what the requests pass that come by a Gateway: the Gateway itself, or,
-// where Gateways have no UIDs, the process that serves them.
+// hop is a token of what the requests pass that come by a Gateway: the Gateway itself or the fleet that it
+// shares, or, where Gateways have no UIDs, the process that serves them.
 func (p *Pipeline) hop(gw *topology.Gateway) string {
+	id := string(gw.Object.UID)
 	if gw.SharesFleet() {
-		return fmt.Sprintf("%016x", xxhash.Sum64String(gw.Fleet.String()+"/"+p.Options.Topology.Instance))
+		id = gw.Fleet.String()
 	}
-	return fmt.Sprintf("%016x", xxhash.Sum64String(string(gw.Object.UID)+"/"+p.Options.Topology.Instance))
+	return fmt.Sprintf("%016x", xxhash.Sum64String(id+"/"+p.Options.Topology.Instance))
 }
 
 // keepsHosts reports whether a listener keeps its hosts from others of its port. One that can't serve,

@@ -85,13 +85,13 @@ func (g *Graph) declareFleets() flow.Table[object.Name, *Gateway] {
 // namespace is bound by the class's rules as those of ListenerSets are.
 func (g *Graph) drafts(c *flow.Ctx, gw *gwv1.Gateway, fleet object.Name, e edge) []*draft {
 	drafts := draftListeners(gw, g.options, e)
-	name := object.Name{Namespace: gw.Namespace, Name: gw.Name}
-	if fleet == name {
+	gateway := name(gw.Namespace, gw.Name)
+	if fleet == gateway {
 		return drafts
 	}
-	rules, _ := flow.Get(c, g.hostnameRules, name)
+	rules, _ := flow.Get(c, g.hostnameRules, gateway)
 	may := g.hostnamesFor(c, rules, fleet, gw.Namespace)
-	over, isOver := flow.Get(c, g.membersOverQuota, name)
+	over, isOver := flow.Get(c, g.membersOverQuota, gateway)
 	for _, d := range drafts {
 		d.Key = d.Key.on(fleet)
 		d.bar(may)
@@ -101,7 +101,7 @@ func (g *Graph) drafts(c *flow.Ctx, gw *gwv1.Gateway, fleet object.Name, e edge)
 			d.refuse(over)
 		case may.limited && d.family != unserved && !d.family.named(): // it would take the port from all hostnames
 			d.Barred = true
-			d.refuse(condition.ListenerHostnameNotAllowed("", gw.Namespace, name.String(), may.hostnames))
+			d.refuse(condition.ListenerHostnameNotAllowed("", gw.Namespace, gateway.String(), may.hostnames))
 		}
 	}
 	return drafts
@@ -150,7 +150,7 @@ func (g *Graph) refusesMember(c *flow.Ctx, fleet object.Name, gw *gwv1.Gateway) 
 	if !isShared(fleet) {
 		return nil
 	}
-	if over, ok := flow.Get(c, g.membersOverQuota, object.Name{Namespace: gw.Namespace, Name: gw.Name}); ok {
+	if over, ok := flow.Get(c, g.membersOverQuota, name(gw.Namespace, gw.Name)); ok {
 		return &over
 	}
 	if fields := ofWholeFleet(gw); len(fields) > 0 {

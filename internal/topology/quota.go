@@ -20,11 +20,13 @@ type tenant struct {
 
 func (t tenant) String() string { return t.namespace + " at " + t.at.String() }
 
-// listenersOf are how many listeners an object of a tenant has.
+// listenersOf are how many listeners an object of a tenant has, and how many its class allows the tenant.
 type listenersOf struct {
 	tenant
 	created metav1.Time
 	count   int
+	most    int32
+	class   string
 }
 
 // declareSetsOverQuota declares the Accepted conditions of the ListenerSets with which
@@ -33,56 +35,48 @@ type listenersOf struct {
 func (g *Graph) declareSetsOverQuota() flow.Table[object.Name, metav1.Condition] {
 	listeners := flow.Map("topology-set-shares", g.in.ListenerSets,
 		func(c *flow.Ctx, name object.Name, o *gwv1.ListenerSet, emit func(object.Name, listenersOf)) {
-			if gateway := ParentOfSet(o); g.parametersOf(c, gateway).limitsListeners() {
-				emit(name, listenersOf{tenant{gateway, o.Namespace}, o.CreationTimestamp, len(o.Spec.Listeners)})
+			gateway := ParentOfSet(o)
+			p := g.parametersOf(c, gateway)
+			if most := p.maxListeners(); most != nil {
+				emit(name, listenersOf{tenant{gateway, o.Namespace}, o.CreationTimestamp, len(o.Spec.Listeners), *most, p.class})
 			}
 		}, flow.Equal(flow.Same[listenersOf]))
-	return declareOverQuota("topology-sets-over-quota", listeners,
-		func(c *flow.Ctx, t tenant, _ object.Name) *gatewayParameters { return g.parametersOf(c, t.at) },
-		func(t tenant, class string, sum, most int) metav1.Condition {
-			return condition.ListenerSetOverQuota(t.at.String(), t.namespace, class, sum, most)
-		})
+	return declareOverQuota("topology-sets-over-quota", listeners, func(o listenersOf, sum int) metav1.Condition {
+		return condition.ListenerSetOverQuota(o.at.String(), o.namespace, o.class, sum, int(o.most))
+	})
 }
 
 // declareMembersOverQuota does the same for Gateways on shared fleets.
 func (g *Graph) declareMembersOverQuota() flow.Table[object.Name, metav1.Condition] {
 	listeners := flow.Map("topology-member-shares", g.owned,
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, listenersOf)) {
-			if fleet := g.FleetOf(c, name); fleet != name && g.parametersOf(c, name).limitsListeners() {
-				emit(name, listenersOf{tenant{fleet, gw.Namespace}, gw.CreationTimestamp, len(gw.Spec.Listeners)})
+			fleet, p := g.FleetOf(c, name), g.parametersOf(c, name)
+			if most := p.maxListeners(); fleet != name && most != nil {
+				emit(name, listenersOf{tenant{fleet, gw.Namespace}, gw.CreationTimestamp, len(gw.Spec.Listeners), *most, p.class})
 			}
 		}, flow.Equal(flow.Same[listenersOf]))
-	return declareOverQuota("topology-members-over-quota", listeners,
-		func(c *flow.Ctx, _ tenant, first object.Name) *gatewayParameters { return g.parametersOf(c, first) },
-		func(t tenant, class string, sum, most int) metav1.Condition {
-			return condition.GatewayOverQuota(t.namespace, class, sum, most)
-		})
+	return declareOverQuota("topology-members-over-quota", listeners, func(o listenersOf, sum int) metav1.Condition {
+		return condition.GatewayOverQuota(o.namespace, o.class, sum, int(o.most))
+	})
 }
 
-// limitsListeners reports whether a class bounds how many listeners a namespace has.
-func (p *gatewayParameters) limitsListeners() bool {
-	return p.allow != nil && p.allow.Quotas != nil && p.allow.Quotas.Listeners != nil
+// maxListeners is how many listeners a namespace may have; nil for any number.
+func (p *gatewayParameters) maxListeners() *int32 {
+	if p.allow == nil || p.allow.Quotas == nil {
+		return nil
+	}
+	return p.allow.Quotas.Listeners
 }
 
 // declareOverQuota declares why objects are refused with which tenants would have too many listeners.
 func declareOverQuota(
-	table string, listeners flow.Table[object.Name, listenersOf],
-	parameters func(c *flow.Ctx, t tenant, first object.Name) *gatewayParameters,
-	why func(t tenant, class string, sum, most int) metav1.Condition,
+	table string, listeners flow.Table[object.Name, listenersOf], why func(o listenersOf, sum int) metav1.Condition,
 ) flow.Table[object.Name, metav1.Condition] {
 	byTenant := flow.NewIndex(listeners,
 		func(_ object.Name, o listenersOf, yield func(tenant)) { yield(o.tenant) }, object.Name.Compare)
 	over := flow.Group(table+"-by-tenants", byTenant,
-		func(c *flow.Ctx, t tenant, members flow.Members[object.Name, listenersOf]) (map[object.Name]metav1.Condition, bool) {
-			first, _ := members.At(0)
-			p := parameters(c, t, first)
-			if !p.limitsListeners() {
-				return nil, false
-			}
-			most, out := int(*p.allow.Quotas.Listeners), map[object.Name]metav1.Condition{}
-			for name, sum := range overQuota(most, members) {
-				out[name] = why(t, p.class, sum, most)
-			}
+		func(_ *flow.Ctx, _ tenant, members flow.Members[object.Name, listenersOf]) (map[object.Name]metav1.Condition, bool) {
+			out := overQuota(members, why)
 			return out, len(out) > 0
 		})
 	return flow.Map(table, over,
@@ -93,8 +87,8 @@ func declareOverQuota(
 		}, flow.Equal(flow.Same[metav1.Condition]))
 }
 
-// overQuota returns the objects that are too much, each with the listeners that there would be with it.
-func overQuota(most int, members flow.Members[object.Name, listenersOf]) map[object.Name]int {
+// overQuota returns the objects of a tenant that are too much, each with why: the listeners that there would be with it.
+func overQuota(members flow.Members[object.Name, listenersOf], why func(o listenersOf, sum int) metav1.Condition) map[object.Name]metav1.Condition {
 	type share struct {
 		name object.Name
 		listenersOf
@@ -106,10 +100,10 @@ func overQuota(most int, members flow.Members[object.Name, listenersOf]) map[obj
 	slices.SortFunc(shares, func(a, b share) int {
 		return cmp.Or(a.created.Compare(b.created.Time), cmp.Compare(a.name.Name, b.name.Name))
 	})
-	over, served := map[object.Name]int{}, 0
+	over, served := map[object.Name]metav1.Condition{}, 0
 	for _, o := range shares {
-		if sum := served + o.count; sum > most {
-			over[o.name] = sum
+		if sum := served + o.count; sum > int(o.most) {
+			over[o.name] = why(o.listenersOf, sum)
 		} else {
 			served = sum
 		}

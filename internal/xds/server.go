@@ -101,21 +101,16 @@ func (s *Server) Apply(updates []Update) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(updates) > 0 {
-		name, n := updates[0].Gateway, 1
-		for n < len(updates) && updates[n].Gateway == name {
-			n++
-		}
+	for name, updates := range ByGateway(updates) {
 		s.gateway(name)
 		s.dropRevisions(name, now)
 		for _, g := range s.records(name) {
-			g.apply(updates[:n], now)
+			g.apply(updates, now)
 		}
-		if updates[n-1].Gone && !s.isUsed(name) {
+		if updates[len(updates)-1].Gone && !s.isUsed(name) {
 			delete(s.gateways, name)
 			s.figures.Forget(name)
 		}
-		updates = updates[n:]
 	}
 }
 

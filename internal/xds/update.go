@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -28,6 +29,22 @@ type Update struct {
 	// TookForms is what State.OtherForms said, if what follows from that is in this Update, or
 	// was in one before.
 	TookForms map[string]bool
+}
+
+// ByGateway yields updates of one Gateway that stand side by side together, as parts of the list.
+func ByGateway(updates []Update) iter.Seq2[object.Name, []Update] {
+	return func(yield func(object.Name, []Update) bool) {
+		for len(updates) > 0 {
+			name, n := updates[0].Gateway, 1
+			for n < len(updates) && updates[n].Gateway == name {
+				n++
+			}
+			if !yield(name, updates[:n]) {
+				return
+			}
+			updates = updates[n:]
+		}
+	}
 }
 
 // Merge returns one list of updates with the effect of the two lists, one after the other.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -37,14 +36,7 @@ type authServer struct {
 func listenAuth(ctx context.Context, o echo.Options) (echoServer, error) {
 	s := &authServer{name: o.Name, grpcServer: grpcServer{server: grpc.NewServer()}}
 	authv3.RegisterAuthorizationServer(s.server, s)
-	for _, address := range o.Listen {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err != nil {
-			return nil, err
-		}
-		s.listeners = append(s.listeners, l)
-	}
-	return s, nil
+	return s, s.listen(ctx, o.Listen)
 }
 
 func (s *authServer) Check(_ context.Context, r *authv3.CheckRequest) (*authv3.CheckResponse, error) {

@@ -35,6 +35,17 @@ type grpcServer struct {
 	listeners []net.Listener
 }
 
+func (s *grpcServer) listen(ctx context.Context, addresses []string) error {
+	for _, address := range addresses {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	return nil
+}
+
 func (s *grpcServer) Run(context.Context) error {
 	failures := make(chan error, len(s.listeners))
 	for _, l := range s.listeners {
@@ -56,14 +67,7 @@ func listenPicker(ctx context.Context, o echo.Options) (echoServer, error) {
 	config.ClientAuth = tls.NoClientCert
 	s := &picker{grpcServer: grpcServer{server: grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))}}
 	extprocv3.RegisterExternalProcessorServer(s.server, s)
-	for _, address := range o.Listen {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err != nil {
-			return nil, err
-		}
-		s.listeners = append(s.listeners, l)
-	}
-	return s, nil
+	return s, s.listen(ctx, o.Listen)
 }
 
 func (s *picker) Process(stream extprocv3.ExternalProcessor_ProcessServer) error {
