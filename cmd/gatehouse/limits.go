@@ -91,8 +91,7 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(client.Collectors()...)
 	registry.MustRegister(counting, refused)
-	reached := make(chan struct{})
-	probes := limitsHealth(client.Ready(), reached, registry)
+	probes := limitsHealth(client.Ready(), counting.Counts, registry)
 
 	life, end := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -100,11 +99,7 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 	defer end()
 	beside.Go(func() { client.Run(life) })
 	beside.Go(func() { _ = probes.Serve(health) })
-	beside.Go(func() {
-		if counting.Reach(life) == nil {
-			close(reached)
-		}
-	})
+	beside.Go(func() { counting.Follow(life) })
 	defer probes.Close()
 	config := client.LimitsTLS(f.name.Namespace, f.name.Name)
 	err = counting.Serve(life, lis, grpc.Creds(credentials.NewTLS(config)), grpc.ConnectionTimeout(handshakeTime))
@@ -131,8 +126,9 @@ func newRefused(gateway string) *prometheus.CounterVec {
 }
 
 // limitsHealth answers for the health of what counts: it is ready once proxies can know it, and
-// once the counts are there. It stays ready when Redis fails, since nobody else could count then.
-func limitsHealth(certified, reached <-chan struct{}, registry *prometheus.Registry) *http.Server {
+// while the counts can be had. By that the policies' statuses say when nobody counts, and proxies
+// that connect anew come to another pod, if one can count.
+func limitsHealth(certified <-chan struct{}, counts func() error, registry *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -140,8 +136,8 @@ func limitsHealth(certified, reached <-chan struct{}, registry *prometheus.Regis
 			http.Error(w, "there is no certificate from the controller yet", http.StatusServiceUnavailable)
 			return
 		}
-		if !isClosed(reached) {
-			http.Error(w, "Redis has not answered yet; the log says why", http.StatusServiceUnavailable)
+		if counts() != nil {
+			http.Error(w, "Redis does not answer; the log says why", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -36,5 +36,9 @@ func (f *Fleets) counting(ctx context.Context, c cache.Cache, g *infra.Gateway) 
 			return why, nil
 		}
 	}
-	return fmt.Sprintf("Deployment %s/%s has no pod that is ready yet", want.Namespace, want.Name), nil
+	why := fmt.Sprintf("Deployment %s/%s has no pod that is ready", want.Namespace, want.Name)
+	if s := g.Settings; s != nil && s.Limits != nil && s.Limits.Redis != nil {
+		why += fmt.Sprintf("; if Redis at %s does not answer, the log of its pods says why", s.Limits.Redis.Host)
+	}
+	return why, nil
 }

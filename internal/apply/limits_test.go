@@ -29,7 +29,7 @@ func testLimits(t *testing.T, at *applierTest) {
 	at.await("what counts", func() bool { return there(limits) && there(&corev1.Service{}) && there(&corev1.ServiceAccount{}) })
 	at.await("that nobody counts yet", func() bool {
 		s := a.state(plain.Name)
-		return s != nil && !s.Counting && strings.Contains(s.NotCounting, name.Name+" has no pod that is ready yet")
+		return s != nil && !s.Counting && strings.Contains(s.NotCounting, name.Name+" has no pod that is ready")
 	})
 	at.setReady(limits)
 	at.await("that it counts", func() bool {

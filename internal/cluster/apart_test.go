@@ -210,7 +210,7 @@ func (in *installed) notCounting() bool {
 		return false
 	}
 	text, _ := json.Marshal(o.Object["status"])
-	return strings.Contains(string(text), "has no pod that is ready yet")
+	return strings.Contains(string(text), "has no pod that is ready")
 }
 
 // routeAccepted reports whether the route's status is of a generation.

@@ -20,6 +20,8 @@ const (
 	PolicyReasonOverridden gwv1.PolicyConditionReason = "Overridden"
 	PolicyReasonPending    gwv1.PolicyConditionReason = "Pending"
 	PolicyReasonNoRoutes   gwv1.PolicyConditionReason = "NoRoutes"
+	// PolicyReasonServiceUnavailable is of a policy that proxies have, and that what they ask can't enforce now.
+	PolicyReasonServiceUnavailable gwv1.PolicyConditionReason = "ServiceUnavailable"
 )
 
 // PolicyReasonPartiallyInvalid is the reason of the Accepted condition of a policy that is in force
@@ -119,6 +121,25 @@ func PolicyNotes(c metav1.Condition) string {
 func PolicyAwaiting(what string, overridden []string) metav1.Condition {
 	return no(PolicyConditionProgrammed, PolicyReasonPending, what+somewhere(overridden))
 }
+
+// PolicyServiceUnavailable says that a policy is not enforced as it says, since nobody answers whom proxies ask.
+// Overridden is as in PolicyProgrammed.
+func PolicyServiceUnavailable(why string, overridden []string) metav1.Condition {
+	return no(PolicyConditionProgrammed, PolicyReasonServiceUnavailable, why+somewhere(overridden))
+}
+
+// ServiceUnready says that there is nobody to ask who may pass, so that nobody does.
+func ServiceUnready(field, service string) string {
+	return field + ": " + service + " has no endpoint that is ready, so that nobody passes whom it would be asked about"
+}
+
+// ServiceUnreadyOpen is ServiceUnready where requests pass by failureMode.
+func ServiceUnreadyOpen(field, service string) string {
+	return field + ": " + service + " has no endpoint that is ready, so that requests pass without it, by failureMode Open"
+}
+
+// ServicesUnready joins what ServiceUnready says of several; empty for none.
+func ServicesUnready(services []string) string { return joined(services) }
 
 // Fetching says that keys are being fetched; empty where none are.
 func Fetching(urls []string) string {

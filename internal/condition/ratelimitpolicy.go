@@ -29,7 +29,7 @@ func UnknownCounter(text string) string {
 // NotCounting says that nobody counts requests for all proxies of a Gateway; why is empty while
 // that is a matter of seconds.
 func NotCounting(gateway, why string) string {
-	return fmt.Sprintf("Nobody counts requests for all proxies of Gateway %s yet: %s", gateway, cmp.Or(why, "the pod for it is being started"))
+	return fmt.Sprintf("Nobody counts requests for all proxies of Gateway %s: %s", gateway, cmp.Or(why, "the pod for it is being started"))
 }
 
 // RedisLacks says what is to be made for what counts requests in a Redis.

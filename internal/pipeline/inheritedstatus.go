@@ -28,6 +28,7 @@ func (p *Pipeline) declareInheritedStatus() {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
 		p.authAccepted,
+		p.cantAsk,
 	})
 	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*limits.Policy, limits.Limit]{
 		p, "rate-limit-policy-status", kind.RateLimitPolicy, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
@@ -40,12 +41,14 @@ func (p *Pipeline) declareInheritedStatus() {
 			}
 			return accepted, p.notCounting(c, n, a.Fleet)
 		},
+		func(*flow.Ctx, *limits.Policy) string { return "" }, // see awaiting
 	})
 	p.TrafficPolicyStatus = inheritedStatus(inheritedKind[*traffic.Policy, traffic.Setting]{
 		p, "traffic-policy-status", kind.TrafficPolicy, p.Graph.TrafficPolicies, p.Graph.TrafficAncestors, p.Graph.Traffic,
 		func(n *traffic.Policy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
 		func(*flow.Ctx, *traffic.Policy, topology.ListenerKey) bool { return false },
 		p.trafficAccepted,
+		func(*flow.Ctx, *traffic.Policy) string { return "" },
 	})
 }
 
@@ -65,6 +68,8 @@ type inheritedKind[N any, R topology.Asks[R]] struct {
 	// awaiting returns whether a policy is accepted on a Gateway, as far as that depends on what
 	// is fetched for it, and in words what it waits for; empty for nothing but proxies.
 	awaiting func(*flow.Ctx, N, topology.Ancestor) (metav1.Condition, string)
+	// cantAsk says whom proxies that have the policy ask in vain; empty for nobody.
+	cantAsk func(*flow.Ctx, N) string
 }
 
 // inheritedStatus declares the statuses of a kind.
@@ -127,6 +132,9 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 	mark, _ := flow.Get(c, k.marks[k.of], key)
 	if why := k.unacknowledged(c, key, a.Fleet, mark, own, overridden); why != nil {
 		return condition.PolicyUnverified(*why, unverified)
+	}
+	if why := k.cantAsk(c, node); why != "" {
+		return condition.PolicyUnverified(condition.PolicyServiceUnavailable(why, overridden), unverified)
 	}
 	return condition.PolicyUnverified(condition.PolicyProgrammed(overridden), unverified)
 }

@@ -102,6 +102,7 @@ func New(opts Options) *Pipeline {
 	p.declareBackendTrafficStatus()
 	p.declarePacked()
 	p.declareTakenPaths()
+	p.declareUnready()
 	p.declareInheritedStatus()
 	p.declareXBackendStatus()
 	p.declareInferencePoolStatus()

@@ -157,6 +157,8 @@ type statuses struct {
 	// Statuses are the tables of statuses, for all that handles them alike.
 	Statuses []StatusTable
 
+	// unready are the services that AuthPolicies have asked and that have no endpoint.
+	unready   *flow.Derived[ir.BackendKey, struct{}]
 	uncounted *flow.Derived[topology.ListenerKey, int]
 	// patched says of Gateways with patches for Envoy what has become of these.
 	patched          *flow.Derived[object.Name, metav1.Condition]

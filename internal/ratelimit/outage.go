@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -17,8 +18,8 @@ const (
 	// An outage is over once the store answers and has not failed for so long: one that answers
 	// now and then is a single outage, and not a line for each failure.
 	outageQuiet = 2 * time.Second
-	// How often a store is tried that has not answered yet.
-	reachInterval = 500 * time.Millisecond
+	// How often a store is asked beside requests.
+	lookInterval = 500 * time.Millisecond
 )
 
 // outage is the time in which a store fails. Its beginning and its end are told, once each.
@@ -72,23 +73,36 @@ func (o *outage) collector() prometheus.Collector {
 	})
 }
 
-// Reach returns once the store has answered: it is there, and lets us count. It is tried until
-// then, and the error is the context's.
-func (s *Server) Reach(ctx context.Context) error {
-	look := []Hit{{Rate: descriptor.Rate{Limit: 1, Window: time.Second}}} // which keeps nothing
+// errUnasked is why nobody counts before the store has been asked.
+var errUnasked = errors.New("the store of counts has not been asked yet")
+
+// Follow asks the store again and again, until ctx ends, for a count that nothing is kept of. An
+// outage begins and ends by it too, since while it lasts requests may come to nobody.
+func (s *Server) Follow(ctx context.Context) {
+	look := []Hit{{Rate: descriptor.Rate{Limit: 1, Window: time.Second}}}
 	for {
 		_, err := s.store.Take(ctx, look, make([]Verdict, 1))
-		if err == nil {
-			return nil
-		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return
 		}
-		s.outage.fails(err)
+		if err != nil {
+			s.outage.fails(err)
+		} else {
+			s.outage.answers()
+		}
+		s.last.Store(&err)
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(reachInterval):
+			return
+		case <-time.After(lookInterval):
 		}
 	}
+}
+
+// Counts returns why the store has not answered Follow last; nil if it has.
+func (s *Server) Counts() error {
+	if last := s.last.Load(); last != nil {
+		return *last
+	}
+	return errUnasked
 }

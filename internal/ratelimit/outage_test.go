@@ -98,26 +98,26 @@ func TestRedisOutageUnderLoad(t *testing.T) {
 	}
 }
 
-// Whoever counts is ready once it can, and not before.
-func TestReach(t *testing.T) {
+// Whoever counts says so once it can, no longer when its store fails, and again when that has come
+// back: also where no request comes.
+func TestFollow(t *testing.T) {
 	redis := startRedis(t)
 	redis.kill(t)
 	s := newServer(t, redis.store(t, gatewayName))
-	reached := make(chan error, 1)
-	go func() { reached <- s.Reach(t.Context()) }()
-	until(t, "a failure", func() bool { return s.outage.on.Load() })
-	select {
-	case err := <-reached:
-		t.Fatalf("a Redis that is not there is reached: %v", err)
-	default:
+	if s.Counts() == nil {
+		t.Error("a server counts that has not asked its store")
 	}
-	redis.start(t)
-	if err := <-reached; err != nil {
-		t.Error(err)
-	}
+	var following sync.WaitGroup
+	defer following.Wait()
 	ctx, end := context.WithCancel(t.Context())
-	end()
-	if err := newServer(t, failing{}).Reach(ctx); err == nil {
-		t.Error("a store that fails is reached")
+	defer end()
+	following.Go(func() { s.Follow(ctx) })
+	for range 2 {
+		until(t, "a failure", func() bool { return s.outage.on.Load() })
+		until(t, "a server that does not count", func() bool { return s.Counts() != nil })
+		redis.start(t)
+		until(t, "a server that counts", func() bool { return s.Counts() == nil })
+		until(t, "the end of the outage", func() bool { return !s.outage.on.Load() })
+		redis.kill(t)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -57,6 +58,7 @@ type Server struct {
 
 	malformed rate.Sometimes // log lines
 	outage    outage
+	last      atomic.Pointer[error] // of Follow
 }
 
 // buffer is what a request needs while it is judged.

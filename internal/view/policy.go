@@ -61,7 +61,7 @@ func policyOn(conditions []metav1.Condition) Summary {
 	}
 	sum := Summary{State: programmed.Reason, Message: programmed.Message}
 	switch gwv1.PolicyConditionReason(programmed.Reason) {
-	case condition.PolicyReasonPending, gwv1.PolicyReasonInvalid: // something else is needed
+	case condition.PolicyReasonPending, condition.PolicyReasonServiceUnavailable, gwv1.PolicyReasonInvalid: // something else is needed
 	case condition.PolicyReasonProgrammed:
 		sum.OK, sum.Message = true, condition.PolicyNotes(*accepted)
 		for _, note := range []string{condition.PolicyExceptions(*programmed), condition.PolicyUnverifiedNote(*programmed)} {

@@ -119,6 +119,18 @@ func asksServices(t *testing.T, start func(t *testing.T, manifests map[string]st
 	s.answers(t, "http://home.example/?auth=deny", http.StatusUnauthorized)
 	s.answers(t, "http://home.example/?auth=fail", http.StatusOK)
 
+	// One without endpoints enforces nothing, and the policy doesn't say that it does.
+	auth := httpBackend.leading(siteNamespace, "auth", service.port)
+	s.write(t, "auth.yaml", strings.Replace(auth, "endpoints: [{addresses: [127.0.0.1]}]", "endpoints: []", 1)+grpc)
+	s.says(t, "AuthPolicy service", "has no endpoint that is ready, so that requests pass without it, by failureMode Open")
+	s.answers(t, "http://home.example/?auth=deny", http.StatusOK)
+	s.write(t, "policy.yaml", onGateway(externalRule("HTTP", "auth", "")))
+	s.says(t, "AuthPolicy service", "has no endpoint that is ready, so that nobody passes whom it would be asked about")
+	s.answers(t, "http://home.example/?auth=ok", http.StatusServiceUnavailable)
+	s.write(t, "auth.yaml", auth+grpc)
+	s.says(t, "AuthPolicy service", "All rules of the policy are in force")
+	s.answers(t, "http://home.example/?auth=ok", http.StatusOK)
+
 	// Some requests only.
 	s.write(t, "policy.yaml", onGateway("when: request.path.startsWith('/admin'), "+externalRule("HTTP", "auth", "")))
 	s.answers(t, "http://home.example/?auth=deny", http.StatusOK)

@@ -127,14 +127,16 @@ func (f *countingFleet) programmed(t *testing.T, want metav1.ConditionStatus, te
 	})
 }
 
-// available says of the Deployment that counts what Kubernetes would.
-func (f *countingFleet) available(t *testing.T, counts *appsv1.Deployment) {
+// available says of the Deployment that counts what Kubernetes would with n pods that are ready.
+func (f *countingFleet) available(t *testing.T, counts *appsv1.Deployment, n int32) {
 	t.Helper()
-	n := *counts.Spec.Replicas
-	counts.Status = appsv1.DeploymentStatus{ObservedGeneration: counts.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
-	if err := f.Status().Update(t.Context(), counts); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, siteTimeout, func() error {
+		if err := f.Get(t.Context(), client.ObjectKeyFromObject(counts), counts); err != nil {
+			return err
+		}
+		counts.Status = appsv1.DeploymentStatus{ObservedGeneration: counts.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		return f.Status().Update(t.Context(), counts)
+	})
 }
 
 // A countedProxy is a proxy of the fleet, and who asks it.
@@ -214,12 +216,12 @@ func TestFleetCounts(t *testing.T) {
 	f := startCountingFleet(t)
 	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))
 	proxies := f.proxies(t, at, at)
-	f.programmed(t, metav1.ConditionFalse, "Nobody counts requests for all proxies of Gateway shop/web yet")
+	f.programmed(t, metav1.ConditionFalse, "Nobody counts requests for all proxies of Gateway shop/web")
 
 	counts := f.deployment(t, "gatehouse-limits")
 	counter := f.startPod(t, counts.Spec.Template, "limits-1", f.ports, "--listen="+at)
 	eventually(t, siteTimeout, counter.ready)
-	f.available(t, counts)
+	f.available(t, counts, 1)
 	f.programmed(t, metav1.ConditionTrue, "All rules of the policy are in force")
 	// One that is asked for before there was somebody to ask has passed uncounted.
 	f.exactly(t, proxies)

@@ -73,7 +73,7 @@ func (r *redisServer) kill() {
 
 // TestFleetCountsInRedis protects fleets that are too large for one pod's memory: two pods that
 // count, of which each proxy asks another one, let exactly the limit through by a Redis that the
-// GatewayClass names. While it is gone all pass, and it is found again.
+// GatewayClass names. While it is gone nobody counts, as the policy's status says, and it is found again.
 func TestFleetCountsInRedis(t *testing.T) {
 	slow.Skip(t)
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestFleetCountsInRedis(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	f.programmed(t, metav1.ConditionFalse, "has no pod that is ready yet")
+	f.programmed(t, metav1.ConditionFalse, "has no pod that is ready")
 
 	counts := f.deployment(t, "gatehouse-limits")
 	var at []string
@@ -126,7 +126,7 @@ func TestFleetCountsInRedis(t *testing.T) {
 	for _, c := range counters {
 		eventually(t, siteTimeout, c.ready)
 	}
-	f.available(t, counts)
+	f.available(t, counts, 2)
 	proxies := f.proxies(t, at...)
 	f.programmed(t, metav1.ConditionTrue, "All rules of the policy are in force")
 	f.exactly(t, proxies)
@@ -147,6 +147,16 @@ func TestFleetCountsInRedis(t *testing.T) {
 	if got, _ := f.send(t, proxies, 20); got[http.StatusServiceUnavailable] != 20 {
 		t.Errorf("while Redis is gone: %v", got)
 	}
+	for _, c := range counters {
+		eventually(t, siteTimeout, func() error {
+			if code, text := c.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "Redis does not answer") {
+				return fmt.Errorf("a pod that can't count: %d %s", code, text)
+			}
+			return nil
+		})
+	}
+	f.available(t, counts, 0)
+	f.programmed(t, metav1.ConditionFalse, "has no pod that is ready; if Redis at 127.0.0.1 does not answer")
 	redis.start(t)
 	for _, c := range counters[:len(proxies)] {
 		eventually(t, siteTimeout, func() error { return failing(c, "0") })
@@ -158,10 +168,10 @@ func TestFleetCountsInRedis(t *testing.T) {
 		return nil
 	})
 	for _, c := range counters {
-		if c.ready() != nil {
-			t.Error("a pod that counts is not ready any more")
-		}
+		eventually(t, siteTimeout, c.ready)
 	}
+	f.available(t, counts, 2)
+	f.programmed(t, metav1.ConditionTrue, "All rules of the policy are in force")
 	end()
 	<-loaded
 	for _, p := range proxies { // an Envoy outlives a proxy that is killed
