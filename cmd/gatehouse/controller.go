@@ -170,8 +170,8 @@ func runController(cmd *cobra.Command, f controllerFlags) error {
 // configuration to do so with, and errReload.
 func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Replica, first bool) (next loaded, err error) {
 	logs := configuration.NewLogs(c.Log, os.Stderr)
-	log := logs.For("")
-	kubernetesLogs(logs.For("source"))
+	log := logs.For(configuration.LogControl)
+	kubernetesLogs(logs.For(configuration.LogSource))
 	rest, err := f.cluster()
 	if err != nil {
 		return next, err
@@ -179,14 +179,14 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Repli
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	log.Info("starting", "version", version, "controller_name", c.ControllerName, "roles", c.Roles, "replica", self.Name, "namespace", self.Namespace)
-	var refused atomic.Bool
+	follows := &following{log: log, logs: logs, inForce: c, told: make(chan error, 1), reload: func(c loaded) {
+		next = c
+		stop(errReload)
+	}}
 	if f.config != "" {
-		go f.follow(ctx, cmd, log, c.text, &refused, func(c loaded) {
-			next = c
-			stop(errReload)
-		})
+		go f.follow(ctx, cmd, follows)
 	}
-	options := cluster.Options{Config: c.Configuration, Refused: refused.Load, REST: rest, Self: self, Logs: logs, Admin: f.admin}
+	options := cluster.Options{Config: c.Configuration, Refused: follows.refused.Load, Configured: follows.told, REST: rest, Self: self, Logs: logs, Admin: f.admin}
 	controller, err := cluster.New(ctx, options)
 	// Who has run already doesn't end because the API server is away for a while.
 	for ; err != nil && !first && ctx.Err() == nil; controller, err = cluster.New(ctx, options) {
@@ -215,16 +215,39 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Repli
 // startRetry is the pause between two tries to start anew.
 const startRetry = 5 * time.Second
 
-// follow watches the configuration file, whose content was text. It sets refused when another
-// one can't be used, and calls reload for one that can.
-func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, text []byte, refused *atomic.Bool, reload func(loaded)) {
+// following is what becomes of changes of the configuration file.
+type following struct {
+	log     *slog.Logger
+	logs    configuration.Logs
+	inForce loaded
+	// refused says that the file can't be used as it is now, and told is sent why; nil once it can again.
+	refused atomic.Bool
+	told    chan error
+	// reload is called with another configuration that is to be started with.
+	reload func(loaded)
+}
+
+// tell leaves in told what is true now.
+func (w *following) tell(err error) {
+	if was := w.refused.Swap(err != nil); !was && err == nil {
+		return
+	}
+	select {
+	case <-w.told: //nolint:errcheck // what was true before, and nobody has taken
+	default:
+	}
+	w.told <- err
+}
+
+// follow watches the configuration file. Levels of logs change at once; all else needs a controller that starts anew.
+func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, w *following) {
 	watched := configuration.Watched{
 		Refused: func(err error) {
-			refused.Store(true)
-			log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
+			w.log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
+			w.tell(err)
 		},
 		Missed: func(err error) {
-			log.Warn("a change of the configuration may not have been noticed", "file", f.config, "error", err)
+			w.log.Warn("a change of the configuration may not have been noticed", "file", f.config, "error", err)
 		},
 	}
 	watched.Changed = func(c *configuration.Configuration, text []byte) {
@@ -232,11 +255,18 @@ func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *s
 			watched.Refused(err)
 			return
 		}
-		log.Info("the configuration has changed; starting anew with it", "file", f.config)
-		reload(loaded{c, text})
+		w.tell(nil)
+		if !c.SameButLevels(w.inForce.Configuration) {
+			w.log.Info("the configuration has changed; starting anew with it", "file", f.config)
+			w.reload(loaded{c, text})
+			return
+		}
+		w.inForce = loaded{c, text}
+		w.logs.SetLevels(c.Log)
+		w.log.Info("the configuration is in force; only levels of logs may have changed", "file", f.config, "level", c.Log.Level)
 	}
-	if err := configuration.Watch(ctx, f.config, text, watched); err != nil {
-		log.Error("changes of the configuration are not noticed", "file", f.config, "error", err)
+	if err := configuration.Watch(ctx, f.config, w.inForce.text, watched); err != nil {
+		w.log.Error("changes of the configuration are not noticed", "file", f.config, "error", err)
 	}
 }
 

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 )
 
 // unreachable is a kubeconfig of a cluster that nobody answers for.
@@ -98,19 +100,44 @@ func TestRefusedConfiguration(t *testing.T) {
 	}
 	write(head)
 	f := controllerFlags{config: path}
-	var refused atomic.Bool
 	reloaded := make(chan loaded, 1)
+	w := &following{
+		log: slog.New(slog.DiscardHandler), logs: configuration.NewLogs(configuration.Default().Log, io.Discard),
+		inForce: loaded{configuration.Default(), []byte(head)}, told: make(chan error, 1), reload: func(c loaded) { reloaded <- c },
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.follow(t.Context(), newController(), slog.New(slog.DiscardHandler), []byte(head), &refused, func(c loaded) { reloaded <- c })
+		f.follow(t.Context(), newController(), w)
 	}()
 	t.Cleanup(func() { <-done }) // t.Context() has ended by then
 	write(head + "leaderElection: {takeOverAfter: 1s}\n")
-	for deadline := time.Now().Add(time.Minute); !refused.Load(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a configuration that can't be used is not told")
+	told := func(what string, right func(error) bool) {
+		t.Helper()
+		select {
+		case err := <-w.told:
+			if !right(err) || w.refused.Load() != (err != nil) {
+				t.Errorf("of %s is told: %v", what, err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is not told", what)
 		}
+	}
+	told("a configuration that can't be used", func(err error) bool {
+		return err != nil && strings.Contains(err.Error(), "leaderElection.takeOverAfter")
+	})
+
+	// Levels need no other controller.
+	xds := w.logs.For(configuration.LogXDS)
+	write(head + "log: {level: warn, levels: {xds: debug}}\n")
+	told("one that can", func(err error) bool { return err == nil })
+	for deadline := time.Now().Add(time.Minute); !xds.Enabled(t.Context(), slog.LevelDebug); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the level of a component stays the same")
+		}
+	}
+	if w.logs.For(configuration.LogControl).Enabled(t.Context(), slog.LevelInfo) || len(reloaded) > 0 {
+		t.Error("the level of the others stays the same, or the controller starts anew")
 	}
 	write(head + "leaderElection: {takeOverAfter: 10m}\n")
 	select {

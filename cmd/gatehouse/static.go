@@ -121,8 +121,8 @@ func runStatic(cmd *cobra.Command, f staticFlags) error {
 		return err
 	}
 	logs := configuration.NewLogs(c.Log, cmd.ErrOrStderr())
-	log := logs.For("")
-	kubernetesLogs(logs.For("source"))
+	log := logs.For(configuration.LogControl)
+	kubernetesLogs(logs.For(configuration.LogSource))
 	static := &cluster.Static{
 		Class: f.class.name, ClassStatus: f.classStatus, Address: address,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,7 +29,7 @@ func (p *provisioned) childrenWork(metrics prometheus.Registerer) (*childrenWork
 	}
 	children, err := apply.NewChildren(apply.ChildrenOptions{
 		REST: c.opts.REST, Client: c.direct, Namespace: c.opts.Self.Namespace, Namespaces: c.config.Cluster().Namespaces, ControllerName: c.config.ControllerName,
-		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: metrics,
+		Events: c.recorder, Log: c.opts.Logs.For(configuration.LogInfra), Registerer: metrics,
 		OnLive: func(ref blueprint.Ref, o *unstructured.Unstructured) {
 			update(func(tx *flow.Tx) { c.pipeline.SetChild(tx, ref, o) })
 		},

@@ -55,6 +55,8 @@ type Options struct {
 	Kinds *kind.Table
 	// Refused, if not nil, reports whether Config has been changed to one that can't be used.
 	Refused func() bool
+	// Configured, if not nil, is sent why a changed Config can't be used, and nil once it can again.
+	Configured <-chan error
 	// Admin is the address of the admin interface, on loopback; empty for none.
 	Admin string
 	// Static, if not nil, makes it `gatehouse static-mode`: it serves one Gateway with an
@@ -171,7 +173,7 @@ var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
 // New prepares a controller. It asks the API server for what it serves.
 func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{
-		opts: opts, config: opts.Config, kinds: kindsFor(opts), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
+		opts: opts, config: opts.Config, kinds: kindsFor(opts), log: opts.Logs.For(configuration.LogControl), registry: prometheus.NewRegistry(),
 		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{}, troubled: view.NewTroubled(),
 		stateDirs: map[string]*os.File{}, reporters: loop.Reporters{}, channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
@@ -184,7 +186,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c.server = xds.New(xds.Options{
-		Log: opts.Logs.For("xds"), OnState: c.hear,
+		Log: opts.Logs.For(configuration.LogXDS), OnState: c.hear,
 		Figures: &figures.Bounds{Gateway: c.config.Figures.MaxSeriesPerGateway, Namespace: c.config.Figures.MaxSeriesPerNamespace},
 	})
 	if opts.Static != nil {
@@ -218,7 +220,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	if len(c.config.Extensions) > 0 && c.config.Has(configuration.RoleConfiguration) {
 		if c.stage, err = extension.New(extension.Config{
-			Extensions: c.config.Extensions, Apply: c.server.Apply, Log: opts.Logs.For("xds"),
+			Extensions: c.config.Extensions, Apply: c.server.Apply, Log: opts.Logs.For(configuration.LogXDS),
 			Tell: func(ctx context.Context, gateway object.Name, wrong []string) {
 				c.loop.TakeExtensions(ctx, gateway, wrong)
 			},
@@ -282,7 +284,7 @@ func (c *Cluster) watch(channel string) error {
 	}
 	o := kube.Options{
 		Cache: c.cache, Client: c.direct, Kinds: kinds, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
-		Log: c.opts.Logs.For("source"), Changed: c.changed, Expected: c.expected,
+		Log: c.opts.Logs.For(configuration.LogSource), Changed: c.changed, Expected: c.expected,
 	}
 	if !c.config.Has(configuration.RoleConfiguration) {
 		o.Foreign = []foreign.Kind{}
@@ -358,13 +360,16 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	if o := c.config.Figures.OTLP; o.Endpoint != "" && c.config.Has(configuration.RoleConfiguration) {
 		exporter := &figures.Exporter{
-			Sums: c.server.Sums(), Endpoint: o.Endpoint, Interval: o.Interval.Duration, Instance: c.opts.Self.Name, Log: c.opts.Logs.For("control"),
+			Sums: c.server.Sums(), Endpoint: o.Endpoint, Interval: o.Interval.Duration, Instance: c.opts.Self.Name, Log: c.opts.Logs.For(configuration.LogControl),
 		}
 		run("figures by OTLP", func(ctx context.Context) error { exporter.Run(ctx); return nil })
 	}
 	run("leader election", c.elect)
 	if c.claim != nil {
 		run("claim", func(ctx context.Context) error { return c.claim.watch(ctx, c.recorder) })
+	}
+	if c.opts.Configured != nil {
+		run("configuration", c.tellConfigured)
 	}
 	err := group.Wait()
 	c.proxies.stop()
@@ -437,7 +442,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			continue
 		}
 		run("file source", func(ctx context.Context) error {
-			files, err := file.New(file.Options{Paths: s.Files.Paths, Kinds: c.kinds, Experimental: c.pipeline.Options.Topology.Experimental, Log: c.opts.Logs.For("source")})
+			files, err := file.New(file.Options{Paths: s.Files.Paths, Kinds: c.kinds, Experimental: c.pipeline.Options.Topology.Experimental, Log: c.opts.Logs.For(configuration.LogSource)})
 			if err != nil {
 				return err
 			}
@@ -462,7 +467,7 @@ func (c *Cluster) openRemotes(channel string) error {
 			r, err = remote.New(remote.Options{
 				Address: of.Address, TokenFile: of.TokenFile, StateDir: stateDir, Kinds: c.kinds, Experimental: channel == kube.Experimental,
 				TLS:      remote.TLS{CA: of.TLS.CAFile, Cert: of.TLS.CertFile, Key: of.TLS.KeyFile, ServerName: of.TLS.ServerName, Plaintext: of.TLS.Plaintext},
-				Patience: remotePatience, Log: c.opts.Logs.For("source"),
+				Patience: remotePatience, Log: c.opts.Logs.For(configuration.LogSource),
 			})
 			if err != nil {
 				return err

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +47,7 @@ type fleetAPI struct {
 }
 
 func newFleetAPI(p *provisioned) *fleetAPI {
-	log := p.cluster.opts.Logs.For("replicas")
+	log := p.cluster.opts.Logs.For(configuration.LogReplicas)
 	a := &fleetAPI{
 		of: p, log: log, board: replicas.NewBoard(), others: replicas.NewReader(p.identity.ClientTLS, log), store: fleetapi.NewStore(),
 	}

@@ -96,7 +96,7 @@ func (c *Cluster) fleetWork(
 	fleets, err := apply.NewFleets(apply.FleetsOptions{
 		Options: FleetOptions(c.config, c.opts.Self.Namespace),
 		REST:    c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
-		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: metrics,
+		Events: c.recorder, Log: c.opts.Logs.For(configuration.LogInfra), Registerer: metrics,
 		OnState: func(gateway object.Name, s *infra.State) {
 			c.setFleet(gateway, s)
 			tell(gateway, s)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,7 +77,7 @@ type ingressAddresses struct {
 }
 
 func newIngressAddresses(c *Cluster, of ingress.Options) *ingressAddresses {
-	return &ingressAddresses{cluster: c, of: of, log: c.opts.Logs.For("status"), wake: make(chan struct{}, 1), served: map[object.Name]bool{}}
+	return &ingressAddresses{cluster: c, of: of, log: c.opts.Logs.For(configuration.LogStatus), wake: make(chan struct{}, 1), served: map[object.Name]bool{}}
 }
 
 func (a *ingressAddresses) begin(e *flow.Engine) {

@@ -174,7 +174,7 @@ func (c *Cluster) newTerm() (*term, error) {
 	t.statuses = writer.New(writer.Options{
 		Client: c.direct, Live: c.source.Live, Kinds: c.kinds, Owns: c.selection.owns(),
 		ControllerName: c.config.ControllerName, FieldOwner: statusManager(c.config.ControllerName),
-		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
+		Events: c.recorder, Log: c.opts.Logs.For(configuration.LogStatus), Registerer: t.metrics,
 	})
 	t.work = append(t.work, newForeignPolicies(c.pipeline, c.recorder))
 	if of := ingressOptions(c.config); of != nil {

@@ -16,7 +16,7 @@ func (c *Cluster) openMembers() error {
 		if len(s.Clusters) == 0 || !c.config.Has(configuration.RoleConfiguration) { // no fleet is made of what they have
 			continue
 		}
-		o := members.Options{Patience: membersPatience, Log: c.opts.Logs.For("source")}
+		o := members.Options{Patience: membersPatience, Log: c.opts.Logs.For(configuration.LogSource)}
 		for _, of := range s.Clusters {
 			m := members.Cluster{
 				Name: of.Name, Kubeconfig: of.Kubeconfig, Context: of.Context, Namespaces: of.Namespaces, KeepFor: of.KeepFor.Duration,

@@ -44,7 +44,7 @@ func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error 
 	p.identity = identity.NewAuthority(identity.Options{
 		Client: c.direct, Published: published, Namespace: c.opts.Self.Namespace, Pod: c.opts.Self.Name, Service: c.config.Infrastructure.Service,
 		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
-		Log: c.opts.Logs.For("identity"),
+		Log: c.opts.Logs.For(configuration.LogIdentity),
 	})
 	p.replicas = p.newReplicas()
 	if c.config.Ports.FleetAPI != 0 {
@@ -168,7 +168,7 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 		return err
 	}
 	pods := identity.NewPods(identity.PodsOptions{
-		Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
+		Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For(configuration.LogIdentity),
 	})
 	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
 		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
@@ -188,7 +188,7 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 	}
 	options := identity.ServerOptions{
 		Authority: p.identity, Client: p.cluster.direct, Fleet: p.fleets.serviceAccount, Limits: p.fleets.limitsAccount,
-		AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
+		AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For(configuration.LogIdentity),
 	}
 	if p.cluster.config.Infrastructure.Type == configuration.InfrastructureKubernetes { // else fleets are somebody else's
 		options.Former = p.isFormer

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -22,7 +24,7 @@ func (p *provisioned) newReplicas() *replicas.Client {
 			}
 			return ""
 		},
-		TLS: p.identity.ClientTLS, Log: c.opts.Logs.For("replicas"),
+		TLS: p.identity.ClientTLS, Log: c.opts.Logs.For(configuration.LogReplicas),
 	})
 }
 
@@ -36,6 +38,6 @@ func (p *provisioned) fromReplicas() http.Handler {
 			c.loop.Tell(c.running, loop.Feedback{Gateway: gateway, State: state, Replica: replica})
 		},
 		Gone: func(replica string) { c.loop.Call(c.running, func() { c.loop.Forget(replica) }) },
-		Log:  c.opts.Logs.For("replicas"),
+		Log:  c.opts.Logs.For(configuration.LogReplicas),
 	})
 }

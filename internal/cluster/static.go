@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,7 +67,7 @@ func (c *Cluster) composeStatic(o Static, channel string) {
 	c.proxies = &localProxies{
 		Fleet: local.New(local.Options{
 			Pipeline: c.pipeline, Server: c.server, StateDir: o.StateDir, Envoy: o.Envoy, Concurrency: o.Concurrency,
-			DrainTimeout: o.DrainTimeout, Log: c.opts.Logs.For("proxy"), Output: o.Output,
+			DrainTimeout: o.DrainTimeout, Log: c.opts.Logs.For(configuration.LogProxy), Output: o.Output,
 		}),
 		cluster: c, served: one,
 	}

@@ -249,11 +249,8 @@ type Log struct {
 	Level  string `json:"level"`  // debug, info, warn or error
 	Format string `json:"format"` // json or text
 	// Levels are those of components that differ, such as xds: debug.
-	Levels map[string]string `json:"levels,omitempty"`
+	Levels map[Component]string `json:"levels,omitempty"`
 }
-
-// Components are the names that Log.Levels knows.
-var Components = []string{"source", "xds", "status", "infra", "identity", "replicas", "control"}
 
 // APIServer bounds the requests to the API server.
 type APIServer struct {
@@ -285,10 +282,12 @@ func Default() *Configuration {
 			Type: InfrastructureKubernetes, Image: os.Getenv("GATEHOUSE_IMAGE"), Service: "gatehouse",
 		},
 		LeaderElection: LeaderElection{
-			Name:          "gatehouse-leader",
-			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
-			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
-			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+			Name: "gatehouse-leader",
+			// Another replica looks every 2.2 retryPeriods at most, so that it leads within 15 s after
+			// the leader was killed: one may be lost before the last renewal is seen, and one in the end.
+			LeaseDuration: metav1.Duration{Duration: 9 * time.Second},
+			RenewDeadline: metav1.Duration{Duration: 6 * time.Second},
+			RetryPeriod:   metav1.Duration{Duration: time.Second},
 			TakeOverAfter: metav1.Duration{Duration: 5 * time.Minute},
 		},
 		Identity: Identity{

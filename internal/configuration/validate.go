@@ -305,7 +305,7 @@ func (l *Log) validate(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.NotSupported(path.Child("format"), l.Format, Formats))
 	}
 	for component, level := range l.Levels {
-		p := path.Child("levels").Key(component)
+		p := path.Child("levels").Key(string(component))
 		if !slices.Contains(Components, component) {
 			errs = append(errs, field.NotSupported(p, component, Components))
 		} else if !slices.Contains(Levels, level) {

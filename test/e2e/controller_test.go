@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,12 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,11 +131,42 @@ func (c *controllers) run(t *testing.T, environment []string, args ...string) *c
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
 		<-p.done
+		p.ofComponents(t)
 		if t.Failed() {
 			t.Logf("gatehouse controller:\n%s", p.log.Tail(60))
 		}
 	})
 	return p
+}
+
+// told waits for an Event of a controller's pod.
+func (c *controllers) told(t *testing.T, reason, text string) {
+	t.Helper()
+	eventually(t, siteTimeout, func() error {
+		var list eventsv1.EventList
+		if err := c.List(t.Context(), &list, client.InNamespace(controllerNamespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Regarding.Name == "controller-0" && e.Reason == reason && strings.Contains(e.Note, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event %s of the pod among %d", reason, len(list.Items))
+	})
+}
+
+// ofComponents checks that each line of the log says of which component it is, by whose name its level can be set.
+func (p *controller) ofComponents(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(p.log.String()) {
+		var fields struct {
+			Component configuration.Component `json:"component"`
+		}
+		if json.Unmarshal([]byte(line), &fields) == nil && !slices.Contains(configuration.Components, fields.Component) {
+			t.Errorf("a line of the log is of no component: %s", line)
+		}
+	}
 }
 
 // answers waits until a path of a port on this host answers with 200.
@@ -288,6 +322,11 @@ func TestController(t *testing.T) {
 		p.says(t, "the changed configuration is not used; the last good one stays in force")
 		p.says(t, "log.level")
 		p.answers(t, ports.Health, "/readyz")
+		c.told(t, "ConfigurationInvalid", "log.level")
+
+		c.configure(t, "reload.yaml", map[string]any{"ports": ports, "controllerName": "example.com/one", "log": map[string]any{"level": "debug"}})
+		p.says(t, "only levels of logs may have changed")
+		c.told(t, "ConfigurationValid", "in force")
 
 		c.configure(t, "reload.yaml", map[string]any{"ports": others, "controllerName": "example.com/two"})
 		p.answers(t, others.Health, "/readyz")
