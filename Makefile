@@ -106,7 +106,7 @@ fuzz: ## Fuzz every parser of what comes from outside, and the pipelines (FUZZTI
 	test/fuzz/run $(FUZZTIME)
 	$(GO) test -count=1 -timeout 3h ./test/golden -run TestMutations -v -mutations $(MUTATIONS) -seed 0
 
-conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode)
+conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode or apart)
 	test/conformance/run $(CONFORMANCE_FLAGS)
 
 upgrade: ## Upgrade the last release and go back, under load, in a cluster of its own (Linux, root; FORMER=TAG)

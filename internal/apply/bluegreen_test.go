@@ -329,6 +329,9 @@ func testComparison(t *testing.T, at *applierTest) {
 		said[pod] = figures.Answers{Requests: requests, Errors: errors}
 	}
 	start := func() *running {
+		mu.Lock()
+		clear(read)
+		mu.Unlock()
 		a := at.start()
 		a.readEvery = 20 * time.Millisecond
 		a.answers = func(_ context.Context, pod *corev1.Pod) (figures.Answers, error) {
@@ -339,7 +342,7 @@ func testComparison(t *testing.T, at *applierTest) {
 		}
 		return a
 	}
-	// A proxy is read when it has been so twice: the first time is where counting begins.
+	// A proxy is read when it has been so twice by who runs now: the first time is where counting begins.
 	counted := func(pod string) {
 		t.Helper()
 		at.await(pod+" is read", func() bool { mu.Lock(); defer mu.Unlock(); return read[pod] > 1 })

@@ -20,19 +20,26 @@ type mode struct {
 	rare map[string]string
 }
 
+// gateways are all profiles that are about gateways.
+var gateways = []suite.ConformanceProfileName{
+	suite.GatewayHTTPConformanceProfileName,
+	suite.GatewayGRPCConformanceProfileName,
+	suite.GatewayTLSConformanceProfileName,
+	suite.GatewayTCPConformanceProfileName,
+	suite.GatewayUDPConformanceProfileName,
+}
+
 // modes are by what -mode and reports call them.
 var modes = map[string]mode{
 	flags.DefaultMode: {
-		class: "gatehouse",
-		profiles: []suite.ConformanceProfileName{ // all that are about gateways
-			suite.GatewayHTTPConformanceProfileName,
-			suite.GatewayGRPCConformanceProfileName,
-			suite.GatewayTLSConformanceProfileName,
-			suite.GatewayTCPConformanceProfileName,
-			suite.GatewayUDPConformanceProfileName,
-		},
+		class: "gatehouse", profiles: gateways,
 		manifest: "../../config/install.yaml",
 		accounts: []account{{"gatehouse-system", "gatehouse"}},
+	},
+	"apart": {
+		class: "gatehouse", profiles: gateways,
+		manifest: "../../bin/install.yaml", // as run has rendered it
+		accounts: []account{{"gatehouse-system", "gatehouse"}, {"gatehouse-system", "gatehouse-infrastructure"}},
 	},
 	"static-mode": {
 		class:    "gatehouse-static",
