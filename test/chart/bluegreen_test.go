@@ -137,8 +137,8 @@ func openBlueGreen(t *testing.T, promotion string) *running {
 	return openFleet(t, `{rollout: {strategy: BlueGreen, promotion: `+promotion+`}, deployment: {replicas: 2}}`)
 }
 
-// openFleet installs the chart, and a Gateway with parameters.
-func openFleet(t *testing.T, parameters string) *running {
+// openFleet installs the chart, with more arguments of helm, and a Gateway with parameters.
+func openFleet(t *testing.T, parameters string, more ...string) *running {
 	t.Helper()
 	image := os.Getenv("GATEHOUSE_TEST_CHART")
 	if image == "" {
@@ -146,8 +146,10 @@ func openFleet(t *testing.T, parameters string) *running {
 	}
 	repository, tag, _ := strings.Cut(image, ":")
 	in := open(t)
-	in.helm("install", "gatehouse", chart, "--namespace", "gatehouse-system", "--create-namespace", "--wait", "--timeout", "4m",
-		"--set", "replicas=1,image.repository="+repository+",image.tag="+tag+",image.pullPolicy=Never")
+	in.helm(append([]string{
+		"install", "gatehouse", chart, "--namespace", "gatehouse-system", "--create-namespace", "--wait", "--timeout", "4m",
+		"--set", "replicas=1,image.repository=" + repository + ",image.tag=" + tag + ",image.pullPolicy=Never",
+	}, more...)...)
 	t.Cleanup(func() {
 		in.kubectl("delete", "namespace", "shop", "--timeout=3m")
 		in.helm("uninstall", "gatehouse", "--namespace", "gatehouse-system", "--wait", "--timeout", "4m")
