@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -222,7 +223,7 @@ var (
 		"early_header_mutation_extensions", "internal_address_config", "forward_client_cert_details", "set_current_client_cert_details",
 		"normalize_path", "merge_slashes", "path_with_escaped_slashes_action", "strip_trailing_host_dot", "strip_matching_host_port", "strip_any_host_port",
 		"common_http_protocol_options", "http_protocol_options", "http2_protocol_options", "http3_protocol_options", "upgrade_configs", "add_proxy_protocol_connection_state",
-		"typed_header_validation_config", "path_normalization_options",
+		"typed_header_validation_config", "path_normalization_options", "local_reply_config",
 	}
 )
 
@@ -231,6 +232,9 @@ var (
 func protected(before, after *listenerv3.Listener) error {
 	if f := changed(before, after, fieldsBut(before, patchableListener)); f != "" {
 		return fmt.Errorf("a patch can't change %s of a listener", f)
+	}
+	if !begins(after.GetAccessLog(), before.GetAccessLog()) {
+		return errors.New("a patch can't change access_log of a listener but add to its end")
 	}
 	if len(before.GetFilterChains()) != len(after.GetFilterChains()) {
 		return errors.New("a patch can't add or remove filter_chains")
@@ -264,6 +268,9 @@ func protectedFilter(was, now *listenerv3.Filter) error {
 	if f := changed(before, after, protectedHCM); f != "" {
 		return fmt.Errorf("a patch can't change %s", f)
 	}
+	if !begins(after.GetAccessLog(), before.GetAccessLog()) { // some of it counts requests for the figures
+		return errors.New("a patch can't change access_log but add to its end")
+	}
 	ours, all := before.GetHttpFilters(), after.GetHttpFilters()
 	if len(ours) == 0 || len(all) < len(ours) {
 		return errors.New("a patch can't remove http_filters")
@@ -274,6 +281,9 @@ func protectedFilter(was, now *listenerv3.Filter) error {
 			return fmt.Errorf("http_filters has two of the name %q: give the one that is added another name", f.GetName())
 		}
 		seen[f.GetName()] = true
+		if !isHTTPFilter(f) {
+			return fmt.Errorf("http_filters has %q, which is no filter of HTTP: its type is %q", f.GetName(), f.GetTypedConfig().GetTypeUrl())
+		}
 	}
 	last := len(ours) - 1
 	for i := range last {
@@ -285,6 +295,18 @@ func protectedFilter(was, now *listenerv3.Filter) error {
 		return errors.New("a patch can't change the last of http_filters, nor add any behind it")
 	}
 	return nil
+}
+
+// isHTTPFilter reports whether a filter may be one of HTTP, by the type of its configuration: Envoy finds it by that.
+func isHTTPFilter(f *hcmv3.HttpFilter) bool {
+	name := f.GetTypedConfig().MessageName()
+	return f.GetTypedConfig() == nil || strings.HasPrefix(string(name), "envoy.extensions.filters.http.") || name == "envoy.extensions.common.matching.v3.ExtensionWithMatcher" ||
+		name == "xds.type.v3.TypedStruct"
+}
+
+// begins reports whether all begin with some.
+func begins(all, some []*accesslogv3.AccessLog) bool {
+	return len(all) >= len(some) && slices.EqualFunc(all[:len(some)], some, func(a, b *accesslogv3.AccessLog) bool { return proto.Equal(a, b) })
 }
 
 // fieldsBut are the fields of a message but for some.

@@ -38,6 +38,8 @@ func rare(m mode, r right) string {
 		return "the cluster has no policies of other implementations"
 	}
 	switch r {
+	case right{"", "serviceaccounts", "get"}:
+		return "a proxy asks for a certificate whose Gateway is gone"
 	case right{"", "secrets", "update"}:
 		return "the authority is renewed once in months"
 	case right{"gateway.networking.k8s.io", "gateways", "get"}:

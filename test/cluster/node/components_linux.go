@@ -92,6 +92,7 @@ rules:
 - level: Metadata
   users:
   - system:serviceaccount:gatehouse-system:gatehouse
+  - system:serviceaccount:gatehouse-system:gatehouse-infrastructure
   - system:serviceaccount:gatehouse-provisioner:gatehouse-provisioner
   - system:serviceaccount:gatehouse-provisioner:gatehouse-static
 - {level: None, userGroups: ["system:nodes", "system:serviceaccounts:kube-system"]}
