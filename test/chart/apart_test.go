@@ -33,13 +33,13 @@ func TestApart(t *testing.T) {
 	edited := time.Now()
 	in.within("the edit is served", func() error { return in.answers(address, "edited.test", http.StatusFound) })
 	t.Logf("an edit is served after %s without what makes proxies", time.Since(edited).Round(10*time.Millisecond))
-	in.edit(`{deployment: {replicas: 3}}`)
+	in.edit(`{"deployment": {"replicas": 3}}`)
 	in.readyPods(2)
 	scale("gatehouse-infrastructure", 1)
 	in.readyPods(3)
 
 	scale("gatehouse", 0)
-	in.edit(`{deployment: {replicas: 2}}`)
+	in.edit(`{"deployment": {"replicas": 2}}`)
 	in.within("there are two replicas without what serves them", func() error {
 		if got := in.kubectl("get", "-n", "shop", "deployment/web-gatehouse", "-o", "jsonpath={.spec.replicas}"); got != "2" {
 			return errors.New(got)
