@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +16,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	extensionv1alpha1 "github.com/gatehouse-dev/gatehouse/api/extension/v1alpha1"
 )
@@ -20,9 +24,10 @@ import (
 // extensionServer is an extension server at a socket, which can be stopped and started anew.
 type extensionServer struct {
 	extensionv1alpha1.UnimplementedExtensionServer
-	socket string
-	server *grpc.Server
-	done   chan struct{}
+	address string // a path of a socket, or HOST:PORT
+	options []grpc.ServerOption
+	server  *grpc.Server
+	done    chan struct{}
 
 	mu     sync.Mutex
 	answer func(*extensionv1alpha1.ChangeRequest) *extensionv1alpha1.ChangeResponse
@@ -38,11 +43,16 @@ func (s *extensionServer) Change(_ context.Context, r *extensionv1alpha1.ChangeR
 
 func (s *extensionServer) start(t *testing.T) {
 	t.Helper()
-	lis, err := net.Listen("unix", s.socket)
+	network := "tcp"
+	if filepath.IsAbs(s.address) {
+		network = "unix"
+	}
+	lis, err := net.Listen(network, s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server, s.done = grpc.NewServer(), make(chan struct{})
+	s.address = lis.Addr().String()
+	s.server, s.done = grpc.NewServer(s.options...), make(chan struct{})
 	extensionv1alpha1.RegisterExtensionServer(s.server, s)
 	go func() {
 		defer close(s.done)
@@ -53,7 +63,7 @@ func (s *extensionServer) start(t *testing.T) {
 func (s *extensionServer) stop() {
 	s.server.Stop()
 	<-s.done
-	_ = os.Remove(s.socket)
+	_ = os.Remove(s.address)
 }
 
 // says sets what is answered, by a server that starts anew with it.
@@ -89,15 +99,20 @@ func startExtension(t *testing.T, failureMode string, manifests map[string]strin
 	t.Helper()
 	needTools(t)
 	dir := t.TempDir()
-	s := &extensionServer{socket: filepath.Join(dir, "s"), asked: map[string]int{}, answer: patchesHost("home.example", setsTenant)}
+	s := &extensionServer{address: filepath.Join(dir, "s"), asked: map[string]int{}, answer: patchesHost("home.example", setsTenant)}
 	s.start(t)
 	t.Cleanup(func() { s.stop() })
-	file := filepath.Join(dir, "extensions.yaml")
-	text := fmt.Sprintf("extensions: [{name: tenants, address: 'unix://%s', hooks: [VirtualHost], failureMode: %s, encoding: JSON}]\n", s.socket, failureMode)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	return s, startSite(t, manifests, "--extensions", extensionsFile(t, "address: 'unix://"+s.address+"', hooks: [VirtualHost], failureMode: "+failureMode))
+}
+
+// extensionsFile is a file with one extension.
+func extensionsFile(t *testing.T, settings string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "extensions.yaml")
+	if err := os.WriteFile(file, []byte("extensions: [{name: tenants, encoding: JSON, "+settings+"}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return s, startSite(t, manifests, "--extensions", file)
+	return file
 }
 
 // tenant waits for an answer of a backend with a value of x-tenant.
@@ -163,4 +178,69 @@ func TestExtensionServer(t *testing.T) {
 	s.tenant(t, "home.example", "v1", "")
 	s.tenant(t, "open.example", "v1", "gold")
 	s.says(t, "Gateway gw", "Extension servers have answered")
+}
+
+// TestExtensionServerTLS protects what an extension server is told, and what it may say, by TLS of both sides: one that nobody
+// vouches for isn't heard. Listeners and clusters are changed as it says.
+func TestExtensionServerTLS(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	dir := t.TempDir()
+	write := func(name string, text []byte) string {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	shows := func(p pair) grpc.ServerOption {
+		t.Helper()
+		own, err := tls.X509KeyPair(p.cert, p.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients := x509.NewCertPool()
+		clients.AddCert(clientAuthority().Leaf)
+		return grpc.Creds(credentials.NewTLS(&tls.Config{
+			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert,
+		}))
+	}
+	good := issue(func(*x509.Certificate) {}, "extension.test")
+	stranger := sign(otherAuthority, nil, func(c *x509.Certificate) { c.DNSNames = []string{"extension.test"} })
+	client := issueClient(clientAuthority, "gatehouse")
+	server := &extensionServer{
+		address: "127.0.0.1:0", options: []grpc.ServerOption{shows(stranger)}, asked: map[string]int{},
+		answer: func(r *extensionv1alpha1.ChangeRequest) *extensionv1alpha1.ChangeResponse {
+			patch := `[{"op": "add", "path": "/connect_timeout", "value": "7s"}]`
+			if r.Hook == extensionv1alpha1.Hook_HOOK_LISTENER {
+				patch = `[{"op": "add", "path": "/filter_chains/0/filters/0/typed_config/http_filters/-", "value": {"name": "edge", "typed_config": {
+					"@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua",
+					"default_source_code": {"inline_string": "function envoy_on_response(h) h:headers():add('x-tenant', 'gold') end"}}}}]`
+			}
+			return &extensionv1alpha1.ChangeResponse{Change: &extensionv1alpha1.ChangeResponse_Patch{Patch: patch}}
+		},
+	}
+	server.start(t)
+	t.Cleanup(func() { server.stop() })
+	s := startSite(t, nil, "--extensions", extensionsFile(t, fmt.Sprintf(
+		"address: %q, hooks: [Listener, Cluster], failureMode: Open, tls: {serverName: extension.test, caFile: %q, certFile: %q, keyFile: %q}", server.address,
+		write("ca.pem", testAuthority().PEM()), write("client.pem", client.cert), write("client.key", client.key))))
+	s.tenant(t, "home.example", "v1", "")
+	s.says(t, "Gateway gw", "certificate signed by unknown authority")
+	if len(server.asked) > 0 {
+		t.Errorf("a server that nobody vouches for is asked: %v", server.asked)
+	}
+
+	server.stop()
+	server.options = []grpc.ServerOption{shows(good)}
+	server.start(t)
+	s.tenant(t, "home.example", "v1", "gold")
+	s.says(t, "Gateway gw", "Extension servers have answered")
+	eventually(t, siteTimeout, func() error {
+		if dump := s.envoySays(t, "/config_dump?resource=dynamic_active_clusters"); !bytes.Contains(dump, []byte(`"connect_timeout": "7s"`)) {
+			return fmt.Errorf("no cluster connects for 7s: %.2000s", dump)
+		}
+		return nil
+	})
 }
