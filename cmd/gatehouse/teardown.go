@@ -15,7 +15,8 @@ import (
 
 func newTeardown() *cobra.Command {
 	var in controllerFlags
-	var deployment, lease string
+	var deployments []string
+	var lease string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "teardown",
@@ -40,7 +41,7 @@ Gateways and their proxies stay, and serve on as they are.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			return teardown.Run(ctx, teardown.Options{
-				REST: rest, ControllerName: in.controllerName, Namespace: self.Namespace, Deployment: deployment,
+				REST: rest, ControllerName: in.controllerName, Namespace: self.Namespace, Deployments: deployments,
 				Claim:  client.ObjectKey{Namespace: configuration.ClaimNamespace, Name: configuration.ClaimName(in.controllerName)},
 				Holder: configuration.ClaimHolder(self.Namespace, lease),
 				Tell:   func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) },
@@ -51,7 +52,7 @@ Gateways and their proxies stay, and serve on as they are.`,
 	fl.StringVar(&in.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the Pod's ServiceAccount, else kubectl's rules)")
 	fl.StringVar(&in.context, "context", "", "context of the kubeconfig")
 	fl.StringVarP(&in.podNamespace, "namespace", "n", "", "namespace of the controllers (default: the ServiceAccount's, else gatehouse-system)")
-	fl.StringVar(&deployment, "deployment", "gatehouse", "the Deployment of the controllers")
+	fl.StringSliceVar(&deployments, "deployment", []string{"gatehouse"}, "the Deployments of the controllers: two where what makes fleets is apart")
 	fl.StringVar(&lease, "lease", configuration.Default().LeaderElection.Name, "the Lease of the controllers' leader election")
 	fl.StringVar(&in.controllerName, "controller-name", pipeline.ControllerName, "controllerName of their GatewayClasses")
 	boundedVar(fl, &timeout, "timeout", 2*time.Minute, time.Second, maxDrain, "how long the controllers may take to end")

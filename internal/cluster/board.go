@@ -35,6 +35,8 @@ const (
 	maxBoard = 1 << 20 // what a ConfigMap takes: some thousand Gateways
 	// boardPause is the time between two writes: changes come in crowds.
 	boardPause = 200 * time.Millisecond
+	// lookAgain is how often what is written is compared with what there is.
+	lookAgain = time.Minute
 )
 
 // states are what those who make fleets say of them.
@@ -152,6 +154,8 @@ func (p *poster[V]) changed(object.Key) {}
 func (p *poster[V]) run(ctx context.Context) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
 	early := p.early
 	var written map[object.Name]V // nil as long as it is not known
 	for {
@@ -159,6 +163,12 @@ func (p *poster[V]) run(ctx context.Context) error {
 		case <-p.news:
 		case <-late.C:
 			early = nil
+			p.mu.Lock()
+			p.signal()
+			p.mu.Unlock()
+			continue
+		case <-look.C: // somebody may have edited or deleted it
+			written = nil
 			p.mu.Lock()
 			p.signal()
 			p.mu.Unlock()

@@ -84,6 +84,9 @@ func (o *Offer) JSON() ([]byte, error) {
 
 // TakePacked takes what was made of what was offered. With an error, Resource and Part are as they were.
 func (o *Offer) TakePacked(a *anypb.Any) error {
+	if n := len(a.GetValue()); n > maxPatched {
+		return fmt.Errorf("it has %d bytes, over the limit of %d", n, maxPatched)
+	}
 	after := o.empty()
 	if err := a.UnmarshalTo(after); err != nil {
 		return inShort(err)
@@ -105,6 +108,9 @@ func (o *Offer) TakeJSON(text []byte) error {
 
 // TakePatch applies operations of a JSON patch to what JSON returns, and takes what that gives.
 func (o *Offer) TakePatch(operations []byte) error {
+	if err := checkOperations(operations); err != nil {
+		return err
+	}
 	text, err := o.JSON()
 	if err != nil {
 		return err

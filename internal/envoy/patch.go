@@ -52,7 +52,15 @@ func CheckPatch(p Patch) error {
 	case len(p.Operations) > maxPatchBytes:
 		return fmt.Errorf("operations have %d bytes, over the limit of %d; shorten them", len(p.Operations), maxPatchBytes)
 	}
-	operations, err := decoded(p.Operations)
+	return checkOperations(p.Operations)
+}
+
+// checkOperations is CheckPatch of operations, but for their length.
+func checkOperations(text []byte) error {
+	if len(text) > maxPatched {
+		return fmt.Errorf("operations have %d bytes, over the limit of %d", len(text), maxPatched)
+	}
+	operations, err := decoded(text)
 	if err != nil {
 		return err
 	}
@@ -168,15 +176,23 @@ func inShort(err error) error {
 	return errors.New(strings.ToValidUTF8(text, "�"))
 }
 
+// maxPackedDepth bounds how deep extensions may be within extensions.
+const maxPackedDepth = 16
+
 // validPacked checks the configurations of extensions, which ValidateAll passes over.
-func validPacked(m proto.Message) (err error) {
+func validPacked(m proto.Message) error { return validPackedTo(m, maxPackedDepth) }
+
+func validPackedTo(m proto.Message, depth int) (err error) {
+	if depth == 0 {
+		return fmt.Errorf("extensions are more than %d deep in each other", maxPackedDepth)
+	}
 	eachPacked(m.ProtoReflect(), func(a *anypb.Any) {
 		inner, failed := a.UnmarshalNew()
 		if failed == nil {
 			if v, ok := inner.(message); ok {
 				failed = v.ValidateAll()
 			}
-			failed = errors.Join(failed, validPacked(inner))
+			failed = errors.Join(failed, validPackedTo(inner, depth-1))
 		}
 		if err == nil {
 			err = failed

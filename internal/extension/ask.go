@@ -25,7 +25,8 @@ type outcome struct {
 	wrong    []string // of each without a usable answer
 	silent   bool     // one of them said nothing
 	withheld bool     // one of them has to answer, and hasn't
-	mute     bool     // and that one said nothing
+	mute     bool     // and that one said nothing of anything, or not any more
+	again    bool     // it was said of this before, and nothing when they were asked anew
 	// generation is the stage's when they were asked.
 	generation uint64
 }
@@ -60,7 +61,7 @@ func (s *Stage) ask(ctx context.Context, gateway object.Name, of subject, genera
 		o.wrong = append(o.wrong, fmt.Sprintf("extension %s has no effect on %s %s: %v", c.Name, of.hook, of.name, err))
 		o.silent = o.silent || result == silent
 		o.withheld = o.withheld || c.FailureMode == Closed
-		o.mute = o.mute || c.FailureMode == Closed && result == silent
+		o.mute = o.mute || c.FailureMode == Closed && result == silent && !c.there()
 	}
 	return o
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	extensionv1alpha1 "github.com/gatehouse-dev/gatehouse/api/extension/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -46,16 +48,33 @@ type client struct {
 
 	mu       sync.Mutex
 	failures int
-	away     error                            // why it is; nil while it isn't
-	question *extensionv1alpha1.ChangeRequest // one that had no answer; nil for none
+	away     error // why it is; nil while it isn't
+	// unanswered are questions that had no answer, by what they are about, and answered is one that had; nil for none.
+	unanswered map[subjectOf]*extensionv1alpha1.ChangeRequest
+	answered   *extensionv1alpha1.ChangeRequest
 }
+
+// subjectOf is what a question is about.
+type subjectOf struct {
+	gateway object.Name
+	hook    extensionv1alpha1.Hook
+	name    string
+}
+
+func subjectOfQuestion(q *extensionv1alpha1.ChangeRequest) subjectOf {
+	return subjectOf{object.Name{Namespace: q.GetGateway().GetNamespace(), Name: q.GetGateway().GetName()}, q.GetHook(), q.GetName()}
+}
+
+// maxUnanswered bounds what is kept of questions without an answer.
+const maxUnanswered = 64
 
 func newClient(o Options, log *slog.Logger, m *metrics, anew, again func()) (*client, error) {
 	conn, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
-	return &client{Options: o, conn: conn, log: log.With("extension", o.Name), metrics: m, calls: make(chan struct{}, maxCalls), anew: anew, again: again, lost: make(chan struct{}, 1)}, nil
+	return &client{Options: o, conn: conn, log: log.With("extension", o.Name), metrics: m, calls: make(chan struct{}, maxCalls), anew: anew, again: again, lost: make(chan struct{}, 1),
+		unanswered: map[subjectOf]*extensionv1alpha1.ChangeRequest{}}, nil
 }
 
 // ask returns the answer to a question.
@@ -66,15 +85,38 @@ func (c *client) ask(ctx context.Context, q *extensionv1alpha1.ChangeRequest) (*
 	case <-ctx.Done():
 		return nil, &silentError{ctx.Err()}
 	}
-	c.mu.Lock()
-	away := c.away
-	c.mu.Unlock()
-	if away != nil {
+	if away := c.awayFor(q); away != nil {
 		return nil, away
 	}
 	a, err := c.call(ctx, q)
 	c.note(q, err)
 	return a, err
+}
+
+// awayFor returns why a question can't be asked; nil where it can.
+func (c *client) awayFor(q *extensionv1alpha1.ChangeRequest) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil {
+		c.keep(q)
+	}
+	return c.away
+}
+
+// keep has a question asked later. c.mu is held.
+func (c *client) keep(q *extensionv1alpha1.ChangeRequest) {
+	of := subjectOfQuestion(q)
+	for other := range c.unanswered { // one in the place of any: once one has an answer all are asked again
+		if _, known := c.unanswered[of]; !known && len(c.unanswered) >= maxUnanswered {
+			delete(c.unanswered, other)
+		}
+		break
+	}
+	c.unanswered[of] = q
+	select {
+	case c.lost <- struct{}{}:
+	default:
+	}
 }
 
 func (c *client) call(ctx context.Context, q *extensionv1alpha1.ChangeRequest) (*extensionv1alpha1.ChangeResponse, error) {
@@ -105,20 +147,27 @@ func shortened(text string) string {
 	return text
 }
 
-// note decides whether the server is away.
+// there reports whether the server answers, but for single questions.
+func (c *client) there() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.away == nil && c.answered != nil
+}
+
+// note decides whether the server is away. What has had no answer for long doesn't count: of others it may say something.
 func (c *client) note(q *extensionv1alpha1.ChangeRequest, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	of := subjectOfQuestion(q)
 	if _, silent := errors.AsType[*silentError](err); !silent {
-		c.failures = 0
+		c.failures, c.answered = 0, q
+		delete(c.unanswered, of)
 		return
 	}
-	c.failures++
-	c.question = q
-	select {
-	case c.lost <- struct{}{}:
-	default:
+	if _, known := c.unanswered[of]; !known {
+		c.failures++
 	}
+	c.keep(q)
 	if c.away != nil || c.failures < mostFailures && c.conn.GetState() == connectivity.Ready {
 		return
 	}
@@ -134,7 +183,7 @@ func (c *client) returned(ask func()) {
 		c.log.Info("the extension server answers again")
 		c.metrics.away.WithLabelValues(c.Name).Set(0)
 	}
-	c.away, c.failures, c.question = nil, 0, nil
+	c.away, c.failures = nil, 0
 	c.mu.Unlock()
 	ask()
 }
@@ -155,7 +204,7 @@ func (c *client) run(ctx context.Context) {
 			away := c.away != nil
 			c.mu.Unlock()
 			if had || away {
-				c.returned(c.anew)
+				go c.returned(c.anew) // which waits for others, and the connection may be lost meanwhile
 			}
 			had = true
 		case connectivity.Connecting, connectivity.TransientFailure, connectivity.Shutdown:
@@ -166,7 +215,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// probe asks a server that is connected what it had no answer for, from time to time.
+// probe asks a server that is connected what it had no answer for, one after the other, from time to time.
 func (c *client) probe(ctx context.Context) {
 	for {
 		select {
@@ -180,9 +229,7 @@ func (c *client) probe(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			c.mu.Lock()
-			q := c.question
-			c.mu.Unlock()
+			q := c.toProbe()
 			if q == nil {
 				break
 			}
@@ -191,9 +238,28 @@ func (c *client) probe(ctx context.Context) {
 			}
 			var silent *silentError
 			if _, err := c.call(ctx, q); !errors.As(err, &silent) {
+				c.mu.Lock()
+				delete(c.unanswered, subjectOfQuestion(q))
+				c.mu.Unlock()
 				c.returned(c.again)
 				break
 			}
 		}
 	}
+}
+
+// toProbe is any question without an answer, or, while the server is away, sometimes one that has had an answer; nil for none.
+func (c *client) toProbe() *extensionv1alpha1.ChangeRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil && c.answered != nil && rand.IntN(2) == 0 { //nolint:gosec // no secret
+		return c.answered
+	}
+	for _, q := range c.unanswered { // in any order
+		return q
+	}
+	if c.away != nil {
+		return c.answered
+	}
+	return nil
 }

@@ -22,8 +22,9 @@ type gateway struct {
 	pending []xds.Update
 	anew    bool // servers are to be asked about all there is
 	busy    bool
-	known   bool                 // the first update has been handed on
-	removes map[xds.Ref]struct{} // by what is being worked on, waits, or is held
+	known   bool // the first update has been handed on
+	// waiting is what the updates that are worked on, and those behind them, set of endpoints or remove.
+	waiting map[xds.Ref]struct{}
 
 	answers // of the goroutine that works, while there is one
 }
@@ -51,7 +52,7 @@ type bundle struct {
 }
 
 func newGateway(s *Stage, name object.Name) *gateway {
-	return &gateway{stage: s, name: name, removes: map[xds.Ref]struct{}{}, answers: newAnswers()}
+	return &gateway{stage: s, name: name, waiting: map[xds.Ref]struct{}{}, answers: newAnswers()}
 }
 
 func newAnswers() answers {
@@ -72,11 +73,7 @@ func (g *gateway) take(updates []xds.Update) {
 	if g.known {
 		g.passEndpoints(updates)
 	}
-	for i := range updates {
-		for _, ref := range updates[i].Remove {
-			g.removes[ref] = struct{}{}
-		}
-	}
+	g.await(updates)
 	g.pending = xds.Merge(g.pending, updates)
 	g.work()
 }
@@ -87,7 +84,21 @@ func (g *gateway) concerns(u xds.Update) bool {
 		slices.ContainsFunc(u.Remove, func(r xds.Ref) bool { return g.stage.asked(hookOf(r.Type)) })
 }
 
-// passEndpoints hands on the endpoints of updates, which wait for nobody, but for those that something on its way removes.
+// await notes what updates bring that endpoints must not overtake.
+func (g *gateway) await(updates []xds.Update) {
+	for i := range updates {
+		for _, ref := range updates[i].Remove {
+			g.waiting[ref] = struct{}{}
+		}
+		for _, r := range updates[i].Set {
+			if r.Type == envoy.Endpoints {
+				g.waiting[refOf(r)] = struct{}{}
+			}
+		}
+	}
+}
+
+// passEndpoints hands on the endpoints of updates, which wait for nobody but for what is on its way of their own.
 func (g *gateway) passEndpoints(updates []xds.Update) {
 	if len(g.pending) > 0 && slices.ContainsFunc(g.pending, func(u xds.Update) bool { return u.Gone }) {
 		return
@@ -99,8 +110,8 @@ func (g *gateway) passEndpoints(updates []xds.Update) {
 		}
 		now := xds.Update{Gateway: g.name}
 		u.Set = slices.DeleteFunc(slices.Clone(u.Set), func(r *envoy.Resource) bool {
-			_, removed := g.removes[xds.Ref{Type: r.Type, Name: r.Name}]
-			if r.Type != envoy.Endpoints || removed {
+			_, behind := g.waiting[refOf(r)]
+			if r.Type != envoy.Endpoints || behind {
 				return false
 			}
 			now.Set = append(now.Set, r)
@@ -166,12 +177,8 @@ func (g *gateway) handOn(updates, out []xds.Update) {
 	if n := len(updates); n > 0 {
 		g.known = !updates[n-1].Gone
 	}
-	g.removes = maps.Clone(g.held)
-	for i := range g.pending {
-		for _, ref := range g.pending[i].Remove {
-			g.removes[ref] = struct{}{}
-		}
-	}
+	g.waiting = maps.Clone(g.held)
+	g.await(g.pending)
 }
 
 // process asks servers about updates, and, if that is due, about all there is anew. It returns what can be handed on, or that nothing
@@ -259,7 +266,7 @@ func (g *gateway) ask(set []*envoy.Resource, generation uint64) {
 		o, before := made[i], g.outcomes[of.question]
 		if o.silent && before != nil && !before.silent { // what was said of the very same counts still
 			kept := *before
-			kept.generation = generation
+			kept.generation, kept.again = generation, true
 			o = &kept
 		}
 		g.outcomes[of.question] = o
@@ -278,11 +285,14 @@ func (g *gateway) ask(set []*envoy.Resource, generation uint64) {
 	}
 }
 
-// forgetSilent has those asked again that have said nothing.
+// forgetSilent has those asked again of which nothing was said.
 func (g *gateway) forgetSilent() {
 	for q, o := range g.outcomes {
-		if o.silent {
+		switch {
+		case o.silent:
 			delete(g.outcomes, q)
+		case o.again:
+			o.generation, o.again = 0, false
 		}
 	}
 	for sum, b := range g.bundles {

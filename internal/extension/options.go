@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -176,6 +177,9 @@ func (o *Options) dial() (*grpc.ClientConn, error) {
 	}
 	conn, err := grpc.NewClient(o.Address, grpc.WithTransportCredentials(secure),
 		grpc.WithIdleTimeout(0), // a server that is lost has to be noticed
+		// Its timeout is also that of what was sent and isn't acknowledged, after which a connection counts as lost whose other end
+		// has gone without a word. Pings more often than each five minutes are refused by many servers.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
@@ -203,7 +207,8 @@ func (t *TLS) credentials(address string) (credentials.TransportCredentials, err
 			return nil, err
 		}
 		config.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it, with the authorities of now
-		config.VerifyConnection = t.verify
+		name := t.name(address)
+		config.VerifyConnection = func(state tls.ConnectionState) error { return t.verify(state, name) }
 	}
 	return credentials.NewTLS(config), nil
 }
@@ -220,8 +225,20 @@ func (t *TLS) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// name is what the certificate of a server has to say. The state of a connection has none for an address of IP.
+func (t *TLS) name(address string) string {
+	switch host, _, err := net.SplitHostPort(address); {
+	case t.ServerName != "":
+		return t.ServerName
+	case err != nil: // a unix socket
+		return "localhost"
+	default:
+		return host
+	}
+}
+
 // verify is what TLS does by itself with authorities that don't change.
-func (t *TLS) verify(state tls.ConnectionState) error {
+func (t *TLS) verify(state tls.ConnectionState, name string) error {
 	roots, err := t.authorities()
 	if err != nil {
 		return err
@@ -233,6 +250,6 @@ func (t *TLS) verify(state tls.ConnectionState) error {
 	for _, c := range state.PeerCertificates[1:] {
 		between.AddCert(c)
 	}
-	_, err = state.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: state.ServerName, Roots: roots, Intermediates: between})
+	_, err = state.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: between})
 	return err
 }

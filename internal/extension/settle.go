@@ -1,7 +1,9 @@
 package extension
 
 import (
+	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -73,7 +75,7 @@ func (g *gateway) becomeTable(ref xds.Ref, r, last *envoy.Resource) *envoy.Resou
 		parts, same := make([]*envoy.Part, len(b.Parts())), true
 		for j, p := range b.Parts() {
 			o := g.outcomes[aboutHost(p).question]
-			made.wrong, made.silent = append(made.wrong, o.wrong...), made.silent || o.silent
+			made.wrong, made.silent = append(made.wrong, o.wrong...), made.silent || o.silent || o.again
 			if parts[j] = o.host; o.withheld {
 				withheld = true
 				if before == nil {
@@ -99,7 +101,11 @@ func (g *gateway) becomeTable(ref xds.Ref, r, last *envoy.Resource) *envoy.Resou
 	if slices.Equal(was, now) {
 		return r
 	}
-	return r.WithBundles(now)
+	out := r.WithBundles(now)
+	if _, stale := g.stale[ref]; stale && last != nil {
+		out = out.Carrying(last.Carries()) // a policy isn't in force for a host that stays as it was
+	}
+	return out
 }
 
 // generationOf is when the hosts of a bundle were asked about.
@@ -129,24 +135,43 @@ func (g *gateway) forget(ref xds.Ref) {
 	delete(g.stale, ref)
 }
 
-// holdRemovals keeps what stale resources may refer to, and removes it when none is left.
+// holdRemovals keeps what stale resources may refer to, and removes it when none does.
 func (g *gateway) holdRemovals(u *xds.Update) {
-	if len(g.stale) > 0 {
-		u.Remove = slices.DeleteFunc(slices.Clone(u.Remove), func(ref xds.Ref) bool {
-			if ref.Type == envoy.Listeners {
-				return false
-			}
-			g.held[ref] = struct{}{}
-			return true
-		})
+	if len(u.Remove)+len(g.held) == 0 {
 		return
 	}
-	for ref := range g.held {
-		u.Remove = append(u.Remove, ref)
-	}
+	all := slices.AppendSeq(slices.Clone(u.Remove), maps.Keys(g.held))
+	slices.SortFunc(all, compareRefs)
+	all = slices.Compact(all)
 	clear(g.held)
-	slices.SortFunc(u.Remove, compareRefs)
-	u.Remove = slices.Compact(u.Remove)
+	named := g.staleBodies()
+	u.Remove = slices.DeleteFunc(all, func(ref xds.Ref) bool {
+		kept := ref.Type != envoy.Listeners && len(named) > 0
+		if ref.Type == envoy.Clusters || ref.Type == envoy.Endpoints { // others are named by what is kept, too
+			kept = slices.ContainsFunc(named, func(body []byte) bool { return bytes.Contains(body, []byte(ref.Name)) })
+		}
+		if kept {
+			g.held[ref] = struct{}{}
+		}
+		return kept
+	})
+}
+
+// staleBodies are what proxies have of stale resources.
+func (g *gateway) staleBodies() (out [][]byte) {
+	for ref := range g.stale {
+		r := g.sent[ref]
+		if r == nil {
+			continue
+		}
+		if r.Type != envoy.Routes {
+			out = append(out, r.Body())
+		}
+		for _, p := range r.Parts() {
+			out = append(out, p.Body)
+		}
+	}
+	return out
 }
 
 // noteAwaited notes why nothing of a Gateway is handed on.

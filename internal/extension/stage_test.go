@@ -32,14 +32,15 @@ type server struct {
 	socket string
 	grpc   *grpc.Server
 
-	mu    sync.Mutex
-	hangs bool
-	asked []string
+	mu      sync.Mutex
+	hangs   bool
+	hangsAt string // about which hosts it says nothing, a prefix
+	asked   []string
 }
 
 func (s *server) Change(ctx context.Context, r *extensionv1alpha1.ChangeRequest) (*extensionv1alpha1.ChangeResponse, error) {
 	s.mu.Lock()
-	hangs := s.hangs
+	hangs := s.hangs || s.hangsAt != "" && strings.HasPrefix(r.Name, s.hangsAt)
 	s.asked = append(s.asked, r.Name)
 	s.mu.Unlock()
 	if hangs {
@@ -208,38 +209,42 @@ func idle(t *testing.T, stage *Stage) {
 // to, but for what would let more pass; what is new isn't served; and all is taken up when it is back.
 func TestClosed(t *testing.T) {
 	server, stage, p := run(t, Closed)
-	old := envoy.NewResource(envoy.Clusters, "old", []byte("old"))
+	// What stays as it was names one of these clusters.
+	old, unused := envoy.NewResource(envoy.Clusters, "first.example", []byte("old")), envoy.NewResource(envoy.Clusters, "unused", []byte("unused"))
 	guarded, other := host(t, "guarded.test", "first.example"), host(t, "guarded.test", "second.example")
 	other.Guard = envoy.Guard{{By: 7}}
-	stage.Apply(set(old, table(guarded, host(t, "plain.test", "first.example"))))
+	stage.Apply(set(old, unused, table(guarded, host(t, "plain.test", "first.example"))))
 	p.becomes(t, "plain.test", "x-hook first.example")
 	server.stop()
 
 	stage.Apply([]xds.Update{{
 		Gateway: gatewayName, Set: []*envoy.Resource{table(other, host(t, "new.test", "first.example"), host(t, "plain.test", "second.example"))},
-		Remove: []xds.Ref{{Type: envoy.Clusters, Name: "old"}},
+		Remove: []xds.Ref{{Type: envoy.Clusters, Name: "first.example"}, {Type: envoy.Clusters, Name: "unused"}},
 	}})
 	p.becomes(t, "new.test", "unserved")
 	p.becomes(t, "guarded.test", "unserved")
 	p.becomes(t, "plain.test", "x-hook first.example")
-	if !p.hasRef(xds.Ref{Type: envoy.Clusters, Name: "old"}) {
+	if !p.hasRef(xds.Ref{Type: envoy.Clusters, Name: "first.example"}) {
 		t.Error("what the last version refers to is removed")
+	}
+	if p.hasRef(xds.Ref{Type: envoy.Clusters, Name: "unused"}) {
+		t.Error("what nothing refers to stays")
 	}
 	eventually(t, "what is told", "3", func() string { p.mu.Lock(); defer p.mu.Unlock(); return fmt.Sprint(len(p.wrong)) })
 
 	// Endpoints that come back while their removal is held stay.
-	back := xds.Ref{Type: envoy.Endpoints, Name: "back"}
-	stage.Apply(set(envoy.EmptyEndpoints("back")))
+	back := xds.Ref{Type: envoy.Endpoints, Name: "first.example"}
+	stage.Apply(set(envoy.EmptyEndpoints("first.example")))
 	idle(t, stage)
 	stage.Apply([]xds.Update{{Gateway: gatewayName, Remove: []xds.Ref{back}}})
 	idle(t, stage)
-	stage.Apply(set(envoy.EmptyEndpoints("back")))
+	stage.Apply(set(envoy.EmptyEndpoints("first.example")))
 
 	server.start(t)
 	p.becomes(t, "plain.test", "x-hook second.example")
 	p.becomes(t, "guarded.test", "x-hook second.example")
 	p.becomes(t, "new.test", "x-hook first.example")
-	eventually(t, "the old cluster", "false", func() string { return fmt.Sprint(p.hasRef(xds.Ref{Type: envoy.Clusters, Name: "old"})) })
+	eventually(t, "the old cluster", "false", func() string { return fmt.Sprint(p.hasRef(xds.Ref{Type: envoy.Clusters, Name: "first.example"})) })
 	if !p.hasRef(back) {
 		t.Error("endpoints that came back are removed")
 	}
@@ -331,4 +336,53 @@ func TestGone(t *testing.T) {
 	p.becomes(t, "a.test", "x-hook first.example")
 	stage.Apply([]xds.Update{{Gateway: gatewayName, Gone: true}, {Gateway: gatewayName, Set: []*envoy.Resource{table(host(t, "a.test", "first.example"), host(t, "b.test", "second.example"))}}})
 	p.becomes(t, "b.test", "x-hook second.example")
+}
+
+// TestSilentAboutSome protects all others from hosts of which a server says nothing, be they many: it isn't away. What is said of them
+// once it says something is taken up.
+func TestSilentAboutSome(t *testing.T) {
+	server, stage, p := run(t, Closed)
+	server.mu.Lock()
+	server.hangsAt = "slow"
+	server.mu.Unlock()
+	stage.Apply(set(table(host(t, "a.test", "first.example"))))
+	p.becomes(t, "a.test", "x-hook first.example")
+	parts := []*envoy.Part{host(t, "a.test", "second.example"), host(t, "b.test", "second.example")}
+	for i := range 2 * mostFailures {
+		parts = append(parts, host(t, fmt.Sprintf("slow%d.test", i), "first.example"))
+	}
+	stage.Apply(set(table(parts...)))
+	p.becomes(t, "slow0.test", "unserved")
+	p.becomes(t, "b.test", "x-hook second.example")
+	parts[1] = host(t, "b.test", "first.example")
+	stage.Apply(set(table(parts...)))
+	p.becomes(t, "b.test", "x-hook first.example")
+	server.mu.Lock()
+	server.hangsAt = ""
+	server.mu.Unlock()
+	for i := range 2 * mostFailures {
+		p.becomes(t, fmt.Sprintf("slow%d.test", i), "x-hook first.example")
+	}
+}
+
+// TestEndpointsInOrder protects requests from endpoints that have gone: what is newer doesn't overtake what waits.
+func TestEndpointsInOrder(t *testing.T) {
+	server, stage, p := run(t, Open)
+	stage.Apply(set(table(host(t, "a.test", "first.example"))))
+	p.becomes(t, "a.test", "x-hook first.example")
+	server.set(true)
+	endpoints := func(body string) *envoy.Resource { return envoy.NewResource(envoy.Endpoints, "e", []byte(body)) }
+	ref := xds.Ref{Type: envoy.Endpoints, Name: "e"}
+	stage.Apply([]xds.Update{{Gateway: gatewayName, Set: []*envoy.Resource{table(host(t, "a.test", "second.example"))}, Remove: []xds.Ref{ref}}})
+	eventually(t, "what is asked", "[a.test]", func() string { server.mu.Lock(); defer server.mu.Unlock(); return fmt.Sprint(server.asked) })
+	stage.Apply(set(endpoints("v2"), table(host(t, "b.test", "first.example"))))
+	// While the servers are asked about the second of these.
+	eventually(t, "the first", "second.example", func() string { return p.host("a.test") })
+	stage.Apply(set(endpoints("v3")))
+	idle(t, stage)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if got := string(p.has[ref].Body()); got != "v3" {
+		t.Errorf("proxies have %s", got)
+	}
 }

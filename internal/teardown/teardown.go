@@ -27,8 +27,9 @@ type Options struct {
 	REST *rest.Config
 	// ControllerName is that of the GatewayClasses.
 	ControllerName string
-	// Namespace and Deployment are where the controllers are.
-	Namespace, Deployment string
+	// Namespace and Deployments are where the controllers are.
+	Namespace   string
+	Deployments []string
 	// Claim is the Lease of ControllerName, and Holder what they sign it with.
 	Claim  client.ObjectKey
 	Holder string
@@ -52,8 +53,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("reach the API server: %w", err)
 	}
-	if err := stop(ctx, c, o); err != nil {
-		return fmt.Errorf("stop the controllers: %w", err)
+	for _, deployment := range o.Deployments {
+		if err := stop(ctx, c, o, deployment); err != nil {
+			return fmt.Errorf("stop the controllers: %w", err)
+		}
 	}
 	lease, err := claimed(ctx, c, o)
 	if err != nil {
@@ -130,13 +133,13 @@ func unclaim(ctx context.Context, c client.Client, o Options) error {
 	return nil
 }
 
-// stop scales the Deployment to zero. It waits until the Deployment controller has seen
+// stop scales a Deployment to zero. It waits until the Deployment controller has seen
 // that, since it may make pods until then, and until the pods have gone. Where there is no
 // Deployment, nothing runs.
-func stop(ctx context.Context, c client.Client, o Options) error {
+func stop(ctx context.Context, c client.Client, o Options, deployment string) error {
 	d := &appsv1.Deployment{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Deployment}, d)
-	name := "Deployment " + o.Namespace + "/" + o.Deployment
+	err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: deployment}, d)
+	name := "Deployment " + o.Namespace + "/" + deployment
 	switch {
 	case apierrors.IsNotFound(err):
 		o.Tell(name + ": there is none, so no controller is stopped")

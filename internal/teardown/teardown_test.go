@@ -79,7 +79,7 @@ func TestTeardown(t *testing.T) {
 
 	var told []string
 	o := Options{
-		REST: limited(t, c, server.Config), ControllerName: "gatehouse.dev/controller", Namespace: namespace, Deployment: "gatehouse",
+		REST: limited(t, c, server.Config), ControllerName: "gatehouse.dev/controller", Namespace: namespace, Deployments: []string{"gatehouse"},
 		Claim: client.ObjectKey{Namespace: "default", Name: "claim"}, Holder: "the-controllers",
 		Tell: func(s string) { told = append(told, s) },
 	}
