@@ -163,10 +163,13 @@ func (g *gateway) run() {
 		default:
 			g.handOn(updates, out)
 		}
-		busy := g.busy
+		busy, gone := g.busy, len(updates) > 0 && updates[len(updates)-1].Gone
 		g.mu.Unlock()
 		if !busy {
 			return
+		}
+		if gone {
+			g.stage.drop(g)
 		}
 	}
 }

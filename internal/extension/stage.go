@@ -89,6 +89,17 @@ func (s *Stage) Apply(updates []xds.Update) {
 	}
 }
 
+// drop forgets a Gateway that is gone, unless one of its name has come.
+func (s *Stage) drop(g *gateway) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.pending) == 0 && s.gateways[g.name] == g {
+		delete(s.gateways, g.name)
+	}
+}
+
 // askAnew has servers asked about all there is: one may answer otherwise than before.
 func (s *Stage) askAnew() {
 	s.generation.Add(1)

@@ -336,6 +336,8 @@ func TestGone(t *testing.T) {
 	p.becomes(t, "a.test", "x-hook first.example")
 	stage.Apply([]xds.Update{{Gateway: gatewayName, Gone: true}, {Gateway: gatewayName, Set: []*envoy.Resource{table(host(t, "a.test", "first.example"), host(t, "b.test", "second.example"))}}})
 	p.becomes(t, "b.test", "x-hook second.example")
+	stage.Apply([]xds.Update{{Gateway: gatewayName, Gone: true}})
+	eventually(t, "Gateways", "0", func() string { stage.mu.Lock(); defer stage.mu.Unlock(); return fmt.Sprint(len(stage.gateways)) })
 }
 
 // TestSilentAboutSome protects all others from hosts of which a server says nothing, be they many: it isn't away. What is said of them
