@@ -50,8 +50,14 @@ type client struct {
 	failures int
 	away     error // why it is; nil while it isn't
 	// unanswered are questions that had no answer, by what they are about, and answered is one that had; nil for none.
-	unanswered map[subjectOf]*extensionv1alpha1.ChangeRequest
+	unanswered map[subjectOf]*unanswered
 	answered   *extensionv1alpha1.ChangeRequest
+}
+
+// unanswered is a question that had no answer.
+type unanswered struct {
+	question *extensionv1alpha1.ChangeRequest
+	probes   int // how often it was asked since
 }
 
 // subjectOf is what a question is about.
@@ -66,7 +72,7 @@ func subjectOfQuestion(q *extensionv1alpha1.ChangeRequest) subjectOf {
 }
 
 // maxUnanswered bounds what is kept of questions without an answer.
-const maxUnanswered = 64
+const maxUnanswered = 1024
 
 func newClient(o Options, log *slog.Logger, m *metrics, anew, again func()) (*client, error) {
 	conn, err := o.dial()
@@ -74,7 +80,7 @@ func newClient(o Options, log *slog.Logger, m *metrics, anew, again func()) (*cl
 		return nil, err
 	}
 	return &client{Options: o, conn: conn, log: log.With("extension", o.Name), metrics: m, calls: make(chan struct{}, maxCalls), anew: anew, again: again, lost: make(chan struct{}, 1),
-		unanswered: map[subjectOf]*extensionv1alpha1.ChangeRequest{}}, nil
+		unanswered: map[subjectOf]*unanswered{}}, nil
 }
 
 // ask returns the answer to a question.
@@ -106,13 +112,17 @@ func (c *client) awayFor(q *extensionv1alpha1.ChangeRequest) error {
 // keep has a question asked later. c.mu is held.
 func (c *client) keep(q *extensionv1alpha1.ChangeRequest) {
 	of := subjectOfQuestion(q)
-	for other := range c.unanswered { // one in the place of any: once one has an answer all are asked again
-		if _, known := c.unanswered[of]; !known && len(c.unanswered) >= maxUnanswered {
+	if known := c.unanswered[of]; known != nil {
+		known.question = q
+		return
+	}
+	for other := range c.unanswered { // any makes room: once one has an answer all are asked again
+		if len(c.unanswered) >= maxUnanswered {
 			delete(c.unanswered, other)
 		}
 		break
 	}
-	c.unanswered[of] = q
+	c.unanswered[of] = &unanswered{question: q}
 	select {
 	case c.lost <- struct{}{}:
 	default:
@@ -226,6 +236,9 @@ func (c *client) probe(ctx context.Context) {
 		for wait := firstProbe; ; wait = min(2*wait, lastProbe) {
 			select {
 			case <-time.After(wait):
+			case <-c.lost:
+				wait = firstProbe / 2
+				continue
 			case <-ctx.Done():
 				return
 			}
@@ -242,23 +255,31 @@ func (c *client) probe(ctx context.Context) {
 				delete(c.unanswered, subjectOfQuestion(q))
 				c.mu.Unlock()
 				c.returned(c.again)
-				break
+				wait = firstProbe / 2
 			}
 		}
 	}
 }
 
-// toProbe is any question without an answer, or, while the server is away, sometimes one that has had an answer; nil for none.
+// toProbe is the question without an answer that was asked least often, or, while the server is away, sometimes one that has had
+// an answer; nil for none.
 func (c *client) toProbe() *extensionv1alpha1.ChangeRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.away != nil && c.answered != nil && rand.IntN(2) == 0 { //nolint:gosec // no secret
 		return c.answered
 	}
-	for _, q := range c.unanswered { // in any order
-		return q
+	var least *unanswered
+	for _, u := range c.unanswered {
+		if least == nil || u.probes < least.probes {
+			least = u
+		}
 	}
-	if c.away != nil {
+	switch {
+	case least != nil:
+		least.probes++
+		return least.question
+	case c.away != nil:
 		return c.answered
 	}
 	return nil

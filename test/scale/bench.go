@@ -174,13 +174,13 @@ func (b *bench) tearDown() error {
 // Gateway refers to them by.
 func fleetOf(name string, proxies int32) (*v1alpha1.GatewayParameters, *gwv1.LocalParametersReference) {
 	return &v1alpha1.GatewayParameters{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-			Spec: v1alpha1.GatewayParametersSpec{Settings: v1alpha1.Settings{
-				Deployment: &v1alpha1.Deployment{Replicas: &proxies},
-			}},
-		}, &gwv1.LocalParametersReference{
-			Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "GatewayParameters", Name: name,
-		}
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: v1alpha1.GatewayParametersSpec{Settings: v1alpha1.Settings{
+			Deployment: &v1alpha1.Deployment{Replicas: &proxies},
+		}},
+	}, &gwv1.LocalParametersReference{
+		Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "GatewayParameters", Name: name,
+	}
 }
 
 func (b *bench) gateway(name string, parameters *gwv1.LocalParametersReference) *gwv1.Gateway {
