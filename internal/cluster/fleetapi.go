@@ -33,6 +33,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/replicas"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // fleetAPI serves the proxies of the cluster as a resource of its API. Each replica gathers what all of them say, and
@@ -276,6 +277,7 @@ func (a *fleetAPI) serve(ctx context.Context) error {
 	}
 	server := fleetapi.NewServer(fleetapi.Options{
 		Store: a.store, Caller: a.caller, Log: a.log,
+		Draw: (&drawings{pipeline: c.pipeline}).draw, VisibleIn: view.VisibleIn,
 		Allowed: func(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 			answer, err := c.set.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 			if err != nil {

@@ -74,7 +74,7 @@ var fleetRights = []string{
   subjects: [{kind: ServiceAccount, name: gatehouse, namespace: gatehouse-system}]}`,
 	`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: kube-system, name: gatehouse-fleet-api}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader},
   subjects: [{kind: ServiceAccount, name: gatehouse, namespace: gatehouse-system}]}`,
-	`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: team, name: viewer}, rules: [{apiGroups: [fleet.gatehouse.dev], resources: [proxies], verbs: [list]}]}`,
+	`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: team, name: viewer}, rules: [{apiGroups: [fleet.gatehouse.dev], resources: [proxies], verbs: [list]}, {apiGroups: [fleet.gatehouse.dev], resources: [topologies], verbs: [get]}]}`,
 	`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: team, name: viewer}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: viewer}, subjects: [{kind: User, name: viewer, apiGroup: rbac.authorization.k8s.io}]}`,
 }
 
@@ -217,6 +217,28 @@ func TestFleetAPI(t *testing.T) {
 	}
 	if _, err := viewer.Resource(proxiesResource).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("of all namespaces: %v", err)
+	}
+
+	// Neither is it another way to how objects hang together.
+	topologies := schema.GroupVersionResource{Group: fleetapi.Group, Version: fleetapi.Version, Resource: fleetapi.Topologies}
+	in.until("the drawing of the namespace has the Gateway", func() bool {
+		drawn, err := viewer.Resource(topologies).Namespace("team").Get(t.Context(), fleetapi.TopologyName, metav1.GetOptions{})
+		return err == nil && strings.HasPrefix(field(drawn, "dot"), "digraph") && strings.Contains(field(drawn, "dot"), "team/web") && strings.Contains(field(drawn, "drawing", "nodes"), "section:more")
+	})
+	if _, err := viewer.Resource(topologies).Namespace("other").Get(t.Context(), fleetapi.TopologyName, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a drawing of another namespace: %v", err)
+	}
+	if _, err := viewer.Resource(topologies).Namespace("team").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a list of drawings for who may get one: %v", err)
+	}
+	if all, err := admin.Resource(topologies).List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 || all.Items[0].GetNamespace() != "team" || field(&all.Items[0], "nodes") == "0" || field(&all.Items[0], "dot") != "" {
+		t.Errorf("all drawings: %+v, %v", all, err)
+	}
+	if _, err := admin.Resource(topologies).Namespace("team").Get(t.Context(), "other", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a drawing that isn't there: %v", err)
+	}
+	if _, err := admin.Resource(topologies).Watch(t.Context(), metav1.ListOptions{}); !apierrors.IsMethodNotSupported(err) {
+		t.Errorf("a watch of drawings: %v", err)
 	}
 
 	// Past the API server nobody gets in, and it can't let in who may not.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
@@ -52,4 +54,43 @@ func TestParametersThatAreNotRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Routes that refer into a namespace that isn't read are told so, instead of being asked for a
+// ReferenceGrant, which isn't read either.
+func TestReferencesThatAreNotRead(t *testing.T) {
+	cfg := configuration.Default()
+	cfg.Sources = []configuration.Source{{Kubernetes: &configuration.Kubernetes{Namespaces: []string{"shop"}}}}
+	p := pipeline.New(pipelineOptions(cfg, "standard"))
+	namespace := func(name string) source.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	to := new(gwv1.Namespace("infra"))
+	route := &gwv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: gwv1.HTTPRouteSpec{
+		CommonRouteSpec: gwv1.CommonRouteSpec{ParentRefs: []gwv1.ParentReference{{Name: "web"}}},
+		Rules: []gwv1.HTTPRouteRule{{BackendRefs: []gwv1.HTTPBackendRef{{BackendRef: gwv1.BackendRef{
+			BackendObjectReference: gwv1.BackendObjectReference{Namespace: to, Name: "cart", Port: new(gwv1.PortNumber(80))},
+		}}}}},
+	}}
+	p.Apply(source.Batch{Set: []source.Object{
+		&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "gatehouse"}, Spec: gwv1.GatewayClassSpec{ControllerName: pipeline.ControllerName}},
+		namespace("shop"), namespace("infra"),
+		&gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: gwv1.GatewaySpec{
+			GatewayClassName: "gatehouse", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}},
+		}},
+		route,
+	}})
+	p.Engine.View(func(c *flow.Ctx) {
+		s, ok := p.StatusOf(c, object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "shop", Name: "web"}}).(*gwv1.RouteStatus)
+		if !ok || len(s.Parents) != 1 {
+			t.Fatalf("the route has the status %+v", s)
+		}
+		for _, condition := range s.Parents[0].Conditions {
+			if condition.Type == string(gwv1.RouteConditionResolvedRefs) {
+				if want := "leaves namespace infra out; add it there"; condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, want) {
+					t.Errorf("%s: %q, not one with %q", condition.Status, condition.Message, want)
+				}
+				return
+			}
+		}
+		t.Error("the route says nothing of what it refers to")
+	})
 }

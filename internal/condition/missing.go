@@ -24,6 +24,13 @@ type Missing struct {
 	// Elsewhere is another namespace, which has one of that name, and Permit is what must be
 	// written, as YAML, for the reference to be permitted; empty if it is.
 	Elsewhere, Permit string
+	// NotRead says that nobody knows whether it exists: the controller doesn't read its namespace.
+	NotRead bool
+}
+
+// notRead says that the controller doesn't read a namespace.
+func notRead(namespace string) string {
+	return fmt.Sprintf("the configuration of the controller (sources[].kubernetes) leaves namespace %s out; add it there", namespace)
 }
 
 func (m Missing) String() string {
@@ -44,6 +51,8 @@ func (m Missing) reason(otherwise string) string {
 // text says that the object is missing, and what to do with the field that names it.
 func (m Missing) text(field string) string {
 	switch {
+	case m.NotRead:
+		return fmt.Sprintf("%s can't be looked at, since %s, or correct %s", m, notRead(m.Namespace), field)
 	case m.At != "":
 		return fmt.Sprintf("%s can't be used until the mistake at %s is corrected", m, m.At)
 	case m.Near != "":
@@ -68,6 +77,8 @@ type Grant struct {
 	// Broken is a ReferenceGrant there that a file has with a mistake, at BrokenAt, so that it
 	// permits nothing: it may be the one; empty if there is none.
 	Broken, BrokenAt string
+	// NotRead says that the controller doesn't read that namespace, so that no ReferenceGrant there counts.
+	NotRead bool
 }
 
 // YAML is the ReferenceGrant, on one line.
@@ -90,6 +101,9 @@ func scalar(name string) string {
 // refused says that a reference is not permitted, and by what it would be. Subject names what
 // it leads to.
 func (g Grant) refused(subject string) string {
+	if g.NotRead {
+		return fmt.Sprintf("%s can't be used, nor a ReferenceGrant for it, since %s", subject, notRead(g.Namespace))
+	}
 	if g.Broken != "" {
 		return fmt.Sprintf("%s may not be used from namespace %s, and ReferenceGrant %s is broken, so that it permits nothing: correct the mistake at %s, and see that it is from %[5]s of namespace %[2]s to %[6]ss",
 			subject, g.From, g.Broken, g.BrokenAt, g.fromKinds(), g.Kind)

@@ -34,8 +34,7 @@ func ClassBlueprintMissing(name, blueprint string) metav1.Condition {
 // ClassParametersNotRead says that parametersRef names an object of a namespace that
 // this controller doesn't read.
 func ClassParametersNotRead(name, namespace string) metav1.Condition {
-	return classParameters("spec.parametersRef names GatewayParameters %s, but the configuration of the controller (sources[].kubernetes) "+
-		"leaves namespace %s out; add it there, or move the parameters", name, namespace)
+	return classParameters("spec.parametersRef names GatewayParameters %s, but %s, or move the parameters", name, notRead(namespace))
 }
 
 // ClassParametersInvalid says what is wrong with a class's parameters.

@@ -1,6 +1,8 @@
 // Package fleetapi serves the proxies of a cluster as a resource of its API:
 // `kubectl get proxies -A -w`. The API server sends requests for the group here.
 //
+// How the objects of a namespace hang together is another: `kubectl get topology -n shop topology -o yaml`.
+//
 // A Store holds the proxies as they are, in memory, with what has changed of late. A Server
 // answers requests with it.
 //

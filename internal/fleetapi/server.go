@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/gatehouse-dev/gatehouse/pkg/topology"
 )
 
 // Options configure a Server.
@@ -30,7 +32,10 @@ type Options struct {
 	Caller *Caller
 	// Allowed asks the API server whether a user may do something; the answer may say why not.
 	Allowed func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
-	Log     *slog.Logger
+	// Draw draws all objects, and VisibleIn what of that those may see who may read one namespace.
+	Draw      func() topology.Drawing
+	VisibleIn func(all topology.Drawing, namespace string) topology.Drawing
+	Log       *slog.Logger
 }
 
 // Server answers the API server's requests for the group.
@@ -79,11 +84,16 @@ func NewServer(o Options) *Server {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: groupVersion.String(),
 		APIResources: []metav1.APIResource{{
 			Name: Resource, SingularName: "proxy", Namespaced: true, Kind: kind, Verbs: metav1.Verbs{"get", "list", "watch"}, Categories: []string{"gatehouse"},
+		}, {
+			Name: Topologies, SingularName: "topology", Namespaced: true, Kind: topologyKind, Verbs: metav1.Verbs{"get", "list"}, Categories: []string{"gatehouse"},
 		}},
 	}))
 	s.mux.HandleFunc(groupPath+"/"+Resource, s.collection)
 	s.mux.HandleFunc(groupPath+"/namespaces/{namespace}/"+Resource, s.collection)
 	s.mux.HandleFunc(groupPath+"/namespaces/{namespace}/"+Resource+"/{name}", s.one)
+	s.mux.HandleFunc(groupPath+"/"+Topologies, s.topologies)
+	s.mux.HandleFunc(groupPath+"/namespaces/{namespace}/"+Topologies, s.topologies)
+	s.mux.HandleFunc(groupPath+"/namespaces/{namespace}/"+Topologies+"/{name}", s.topology)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		s.fail(w, apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "there is nothing here", 0, false))
 	})
@@ -151,7 +161,7 @@ func (s *Server) collection(w http.ResponseWriter, r *http.Request) {
 	if watches {
 		verb = "watch"
 	}
-	if !s.may(w, r, verb, of) || !s.ready(w, r) {
+	if !s.may(w, r, verb, Resource, of) || !s.ready(w, r) {
 		return
 	}
 	if watches {
@@ -186,7 +196,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	if !s.may(w, r, "get", of) || !s.ready(w, r) {
+	if !s.may(w, r, "get", Resource, of) || !s.ready(w, r) {
 		return
 	}
 	e := s.o.Store.get(key{of.namespace, of.name})
@@ -200,8 +210,8 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// may reports whether the user may do this; else it has answered.
-func (s *Server) may(w http.ResponseWriter, r *http.Request, verb string, of selection) bool {
+// may reports whether the user may do this with a resource; else it has answered.
+func (s *Server) may(w http.ResponseWriter, r *http.Request, verb, resource string, of selection) bool {
 	who, _ := r.Context().Value(callerKey{}).(user.Info)
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range who.GetExtra() {
@@ -216,7 +226,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, verb string, of sel
 		answer, err = s.o.Allowed(ctx, authorizationv1.SubjectAccessReviewSpec{
 			User: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: extra,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: of.namespace, Verb: verb, Group: Group, Version: Version, Resource: Resource, Name: of.name,
+				Namespace: of.namespace, Verb: verb, Group: Group, Version: Version, Resource: resource, Name: of.name,
 			},
 		})
 		<-s.reviews
@@ -227,10 +237,10 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, verb string, of sel
 	case r.Context().Err() != nil: // who asked is gone
 		s.fail(w, r.Context().Err())
 	case err != nil:
-		s.o.Log.Error("whether a user may see proxies can't be asked", "user", who.GetName(), "error", err)
+		s.o.Log.Error("whether a user may see something can't be asked", "resource", resource, "user", who.GetName(), "error", err)
 		s.fail(w, apierrors.NewServiceUnavailable("the API server can't be asked whether you may"))
 	case !answer.Allowed || answer.Denied:
-		s.fail(w, apierrors.NewForbidden(schema.GroupResource{Group: Group, Resource: Resource}, of.name,
+		s.fail(w, apierrors.NewForbidden(schema.GroupResource{Group: Group, Resource: resource}, of.name,
 			errors.New(strings.TrimSpace("User "+strconv.Quote(who.GetName())+" may not "+verb+" them. "+answer.Reason))))
 	default:
 		return true
@@ -438,7 +448,7 @@ func (f *form) table(meta metav1.ListMeta, list ...*entry) metav1.Table {
 	return t
 }
 
-func (f *form) row(cells []any, meta metav1.ObjectMeta, object Proxy) metav1.TableRow {
+func (f *form) row(cells []any, meta metav1.ObjectMeta, object any) metav1.TableRow {
 	row := metav1.TableRow{Cells: cells}
 	if cells == nil {
 		row.Cells = []any{}

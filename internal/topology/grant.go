@@ -70,6 +70,7 @@ func (g *Graph) grantFor(c *flow.Ctx, from, to object.Key) condition.Grant {
 	grant := condition.Grant{
 		FromGroup: from.Kind.Group(), FromKind: from.Kind.Name(), From: from.Namespace,
 		Group: to.Kind.Group(), Kind: to.Kind.Name(), Namespace: to.Namespace, Name: to.Name.Name,
+		NotRead: !g.reads(c, to.Namespace),
 	}
 	if g.brokenGrants != nil {
 		if b, ok := flow.Get(c, g.brokenGrants, to.Namespace); ok {

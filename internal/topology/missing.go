@@ -110,6 +110,9 @@ func shelf(name string) uint8 { return uint8(xxhash.Sum64String(name)) }
 // where references into other namespaces need a ReferenceGrant; else nil.
 func (g *Graph) missing(c *flow.Ctx, key object.Key, from *object.Key) condition.Missing {
 	m := condition.Missing{Kind: key.Kind.Name(), Namespace: key.Namespace, Name: key.Name.Name}
+	if m.NotRead = key.Namespace != "" && !g.reads(c, key.Namespace); m.NotRead {
+		return m
+	}
 	if !g.options.AnyName {
 		return m
 	}
