@@ -186,7 +186,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c.server = xds.New(xds.Options{
-		Log: opts.Logs.For(configuration.LogXDS), OnState: c.hear,
+		Log: opts.Logs.For(configuration.LogXDS), OnState: c.hear, MaxAge: c.config.XDS.MaxConnectionAge.Duration,
 		Figures: &figures.Bounds{Gateway: c.config.Figures.MaxSeriesPerGateway, Namespace: c.config.Figures.MaxSeriesPerNamespace},
 	})
 	if opts.Static != nil {

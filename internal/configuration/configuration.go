@@ -37,6 +37,7 @@ type Configuration struct {
 	GatewayClass   *GatewayClass  `json:"gatewayClass,omitempty"`
 	Identity       Identity       `json:"identity"`
 	Ports          Ports          `json:"ports"`
+	XDS            XDS            `json:"xds"`
 	Log            Log            `json:"log"`
 	APIServer      APIServer      `json:"apiServer"`
 	Figures        Figures        `json:"figures"`
@@ -242,6 +243,12 @@ type Ports struct {
 	Health  int `json:"health"`  // /healthz and /readyz
 	// FleetAPI is where the API server asks for proxies, by the APIService v1alpha1.fleet.gatehouse.dev; 0 turns it off.
 	FleetAPI int `json:"fleetAPI"`
+}
+
+// XDS says how proxies' connections are kept.
+type XDS struct {
+	// MaxConnectionAge is how long one lasts at most; 0 for as long as it can.
+	MaxConnectionAge metav1.Duration `json:"maxConnectionAge"`
 }
 
 // Log says what is logged.

@@ -98,6 +98,7 @@ func TestMistakes(t *testing.T) {
 		head + "log: {levels: {moon: debug}}\n":                                         "log.levels[moon]",
 		head + "log: {levels: {xds: loud}}\n":                                           "log.levels[xds]",
 		head + "apiServer: {qps: 10, burst: 1}\n":                                       "apiServer.burst",
+		head + "xds: {maxConnectionAge: 59s}\n":                                         "xds.maxConnectionAge",
 		head + "figures: {maxSeriesPerNamespace: -1}\n":                                 "figures.maxSeriesPerNamespace",
 		head + "figures: {otlp: {endpoint: collector:4318}}\n":                          "figures.otlp.endpoint",
 		head + "figures: {otlp: {interval: 1ms}}\n":                                     "figures.otlp.interval",

@@ -51,6 +51,9 @@ func (c *Configuration) Validate() error {
 	}
 	errs = append(errs, c.Identity.validate(field.NewPath("identity"))...)
 	errs = append(errs, c.Ports.validate(field.NewPath("ports"))...)
+	if age := c.XDS.MaxConnectionAge.Duration; age != 0 && age < leastAge {
+		errs = append(errs, field.Invalid(field.NewPath("xds", "maxConnectionAge"), age.String(), "must be 0, for no bound, or at least "+leastAge.String()))
+	}
 	errs = append(errs, c.Log.validate(field.NewPath("log"))...)
 	if p := field.NewPath("apiServer"); c.APIServer.QPS <= 0 {
 		errs = append(errs, field.Invalid(p.Child("qps"), c.APIServer.QPS, "must be above 0"))
@@ -68,6 +71,9 @@ func (c *Configuration) Validate() error {
 	errs = append(errs, extension.Validate(c.Extensions, field.NewPath("extensions"))...)
 	return errs.ToAggregate()
 }
+
+// leastAge keeps thousands of proxies from connecting all the time.
+const leastAge = time.Minute
 
 func (o OTLP) validate(path *field.Path) (errs field.ErrorList) {
 	if o.Endpoint != "" {

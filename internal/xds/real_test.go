@@ -358,3 +358,38 @@ func TestEnvoyMeetsANewControlPlane(t *testing.T) {
 		}
 	}
 }
+
+// Connections that end for their age cost no request, no resource that Envoy has already, and no change.
+func TestEnvoyConnectsAnew(t *testing.T) {
+	w := realWorld(t, func(o *Options) { o.MaxAge = time.Second })
+	all, parts := w.config(20)
+	w.apply(all...)
+	w.state("synced", func(s State) bool { return s.Synced })
+	var wrong, requests atomic.Int64
+	stop := crowd(func() {
+		requests.Add(1)
+		if got := w.get("h001"); got != "/1" {
+			wrong.Add(1)
+		}
+	})
+	connections := map[uint64]bool{}
+	for i := 0; len(connections) < 4; i++ {
+		version := fmt.Sprint("v", i)
+		parts[3] = w.host("h003", "h003", version)
+		w.apply(envoy.RouteTable("t", parts))
+		w.serves("h003", "/"+version)
+		for _, s := range w.server.Sessions() {
+			connections[s.ID] = true
+			for _, y := range s.Types {
+				if y.Nacks > 0 || len(connections) > 1 && y.Type != "routes" && y.Sent > 0 {
+					t.Errorf("connection %d: %+v", s.ID, y)
+				}
+			}
+		}
+	}
+	stop()
+	if wrong.Load() > 0 {
+		t.Errorf("%d of %d requests failed", wrong.Load(), requests.Load())
+	}
+	t.Logf("%d requests", requests.Load())
+}

@@ -45,6 +45,27 @@ func TestReconnectUnchanged(t *testing.T) {
 	p.quiet()
 }
 
+// A connection that is old enough ends, and costs a proxy that connects again no resource.
+func TestConnectionAge(t *testing.T) {
+	h := start(t, func(o *Options) { o.MaxAge = time.Second })
+	h.apply(small()...)
+	p := h.connect()
+	p.resumeSmall()
+	p.quiet()
+	began := time.Now()
+	select {
+	case <-p.err:
+	case <-time.After(patience):
+		t.Fatal("an old connection goes on")
+	}
+	if lasted := time.Since(began); lasted > 4*ageGrace {
+		t.Errorf("it has ended after %s more", lasted)
+	}
+	again := h.connect()
+	again.resumeSmall()
+	again.quiet()
+}
+
 // endGrace ends the time that each proxy has to name what it subscribes to.
 func (h *harness) endGrace() {
 	h.change(func(s *Server) { s.grace = 0 }, (*session).notify)

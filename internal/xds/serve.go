@@ -41,6 +41,9 @@ const (
 	// question is one of ours at the same time: an agent that gets none takes this
 	// process for one that stands still (agent.silenceLimit).
 	pingAfter = time.Second
+	// How long an old connection has for calls under way, once it takes no new ones.
+	ageGrace = 2 * time.Second
+
 	// Envoy's main thread answers nothing while it takes in a large configuration, and
 	// for longer where its machine is busy.
 	pingTimeout = 30 * time.Second
@@ -66,7 +69,9 @@ func (s *Server) serve(ctx context.Context, lis net.Listener, service *discovery
 	server := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: maxIdle}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: maxIdle, MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: ageGrace,
+		}),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.ReadBufferSize(readBuffer), grpc.WriteBufferSize(writeBuffer),

@@ -32,6 +32,10 @@ type Options struct {
 	// listeners gets no others, unless it has named routes as well.
 	Grace time.Duration
 
+	// MaxAge is how long a connection lasts at most, a tenth more or less, so that proxies spread over replicas that
+	// have come later; for as long as it can if zero.
+	MaxAge time.Duration
+
 	// Figures are the bounds of what is kept of what proxies count; the default ones if nil.
 	Figures *figures.Bounds
 }
@@ -42,6 +46,7 @@ type Server struct {
 	log            *slog.Logger
 	bindRetry      time.Duration
 	grace          time.Duration
+	maxAge         time.Duration
 	unknownTimeout time.Duration // how long a proxy waits for a Gateway that has no Update
 	metrics        *metrics
 	behindAfter    time.Duration // how long a proxy may take to answer before it is behind
@@ -69,6 +74,7 @@ func newServer(o Options, types []resourceType) *Server {
 		figures:        &figures.Sums{Began: time.Now(), Bounds: figures.DefaultBounds},
 		bindRetry:      o.BindRetry,
 		grace:          o.Grace,
+		maxAge:         o.MaxAge,
 		unknownTimeout: defaultUnknownTimeout,
 		behindAfter:    defaultBehindAfter,
 		maxAwait:       defaultMaxAwait,
