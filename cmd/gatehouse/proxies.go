@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +37,7 @@ LastGood, for one that goes on with a good version of what another proxy has ref
 
 In a cluster all controllers are asked, over connections as 'kubectl port-forward'
 makes them: who asks needs the right to list pods and to create pods/portforward in
-the controllers' namespace. The right to list pods in the Gateways' namespaces adds
+the controllers' namespace. The right to list pods in the fleets' namespaces adds
 nodes, zones, readiness, and the proxies that are not connected. Nothing is written.
 Controllers that run elsewhere are named with --controller.
 
@@ -131,38 +131,43 @@ func changedProxies(shown map[string]fleet.Proxy, list []fleet.Proxy) (changed [
 	return changed
 }
 
-// proxies asks all controllers, and for the pods, at the same time.
+// proxies asks all controllers, and for the pods, which may be in a namespace that only controllers know.
 func (f *proxiesFlags) proxies(ctx context.Context, from *askSource, tell *told) ([]fleet.Proxy, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var pods []fleet.Pod
-	var all sync.WaitGroup
-	if from.client != nil {
-		all.Go(func() {
-			var err error
-			if pods, err = fleetPods(ctx, from.client, from.namespace); err != nil && ctx.Err() == nil {
-				tell.tell(fmt.Sprintf("Nodes, readiness and proxies that are not connected are not shown: %v", err))
-			}
-		})
-	}
 	answers, err := askAll[fleet.List](ctx, from, "/proxies", tell)
-	all.Wait()
 	if err != nil {
 		return nil, err
+	}
+	var pods []fleet.Pod
+	if from.client != nil {
+		places := infra.Places{Former: []string{infra.OfGateways}}
+		for _, list := range answers {
+			places.Namespace = cmp.Or(places.Namespace, list.Namespace)
+		}
+		if pods, err = fleetPods(ctx, from.client, from.namespace, places); err != nil && ctx.Err() == nil {
+			tell.tell(fmt.Sprintf("Nodes, readiness and proxies that are not connected are not shown: %v", err))
+		}
 	}
 	list := fleet.Join(slices.Collect(maps.Values(answers)), pods)
 	return slices.DeleteFunc(list, func(p fleet.Proxy) bool { return !from.isOf(p.Gateway) }), nil
 }
 
-// fleetPods reads the pods of fleets.
-func fleetPods(ctx context.Context, client kubernetes.Interface, namespace string) (out []fleet.Pod, err error) {
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: infra.ProxySelector})
-	if err != nil {
-		return nil, err
+// fleetPods reads the pods of the fleets of Gateways in a namespace; empty stands for all.
+func fleetPods(ctx context.Context, client kubernetes.Interface, namespace string, places infra.Places) (out []fleet.Pod, err error) {
+	in := []string{namespace}
+	if elsewhere := places.Namespace; elsewhere != "" && namespace != "" && elsewhere != namespace {
+		in = append(in, elsewhere)
 	}
-	for i := range pods.Items {
-		if pod, ok := fleet.PodOf(&pods.Items[i]); ok {
-			out = append(out, pod)
+	for _, namespace := range in {
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: infra.ProxySelector})
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods.Items {
+			if pod, ok := fleet.PodOf(&pods.Items[i], places); ok {
+				out = append(out, pod)
+			}
 		}
 	}
 	return out, nil

@@ -128,6 +128,7 @@ func (a Admin) Proxies() fleet.List {
 	if a.Processes != nil {
 		list.Proxies = fleet.Join([]fleet.List{list}, a.Processes())
 	}
+	list.Namespace = a.Pipeline.Options.Places.Namespace
 	return list
 }
 

@@ -58,7 +58,7 @@ func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, flee
 	} else {
 		scaler, err := cached(ctx, c, &autoscalingv2.HorizontalPodAutoscaler{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: infra.Name(g.Name, g.Class)},
+			ObjectMeta: f.metaOf(g),
 		})
 		if err != nil {
 			return nil, err
@@ -96,12 +96,16 @@ func (p *pair) isComplete() bool {
 	return p.next != nil && ready(p.next)
 }
 
+// metaOf names the objects of a Gateway's fleet.
+func (f *Fleets) metaOf(g *infra.Gateway) metav1.ObjectMeta {
+	name := f.options.Places.Name(g.Name, g.Class)
+	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
+}
+
 // live is the workload that clients are led to; nil where nothing serves yet.
 func (f *Fleets) live(ctx context.Context, c cache.Cache, g *infra.Gateway) (client.Object, error) {
-	own := infra.Name(g.Name, g.Class)
-	service, err := cached(ctx, c, &corev1.Service{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: own},
-	})
+	own := f.metaOf(g)
+	service, err := cached(ctx, c, &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: own})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func (f *Fleets) live(ctx context.Context, c cache.Cache, g *infra.Gateway) (cli
 			return nil, err
 		}
 		for _, o := range all {
-			if !f.runsProxies(o, g) || o.GetName() != own && !infra.OfRevision(o) {
+			if !f.runsProxies(o, g) || o.GetName() != own.Name && !f.options.Places.OfRevision(o) {
 				continue
 			}
 			if oldest == nil || earlier(o, oldest) {
@@ -140,9 +144,9 @@ func earlier(a, b client.Object) bool {
 
 // runsProxies reports whether a live workload is of a Gateway's fleet, and stays.
 func (f *Fleets) runsProxies(o client.Object, g *infra.Gateway) bool {
-	gateway, ok := infra.GatewayOf(o)
-	return ok && gateway == g.Name && infra.ClassOf(o) == g.Class && o.GetAnnotations()[infra.ControllerAnnotation] == f.options.ControllerName &&
-		o.GetName() != infra.LimitsName(g.Name, g.Class) && o.GetDeletionTimestamp() == nil
+	gateway, ok := f.options.Places.GatewayOf(o)
+	return ok && gateway == g.Name && o.GetNamespace() == f.options.Places.Of(gateway) && infra.ClassOf(o) == g.Class && o.GetAnnotations()[infra.ControllerAnnotation] == f.options.ControllerName &&
+		!infra.CountsFor(o, gateway) && o.GetDeletionTimestamp() == nil
 }
 
 // workloadNamed returns what runs proxies of a fleet under a name; nil if nothing does. It may be a DaemonSet still where
@@ -151,7 +155,7 @@ func (f *Fleets) workloadNamed(ctx context.Context, c cache.Cache, g *infra.Gate
 	var found client.Object
 	for _, kind := range []string{"Deployment", "DaemonSet"} {
 		o, err := cached(ctx, c, &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: name},
+			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: f.options.Places.Of(g.Name), Name: name},
 		})
 		if err != nil {
 			return nil, err
@@ -199,7 +203,7 @@ func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
 		}
 		return out
 	}
-	out.Live, out.Preview = p.live.GetName(), infra.PreviewName(g)
+	out.Live, out.Preview = p.live.GetName(), f.options.Places.PreviewName(g.Name, g.Class).Name
 	if g.Promote != p.revision && g.Promote != p.plan.Live.Revision {
 		out.Promote = g.Promote
 	}

@@ -105,7 +105,7 @@ func testBlueGreen(t *testing.T, at *applierTest) {
 	bad.Promote = rBad
 	a.Set(bad)
 	preview := &corev1.Service{}
-	at.await("a preview", func() bool { return at.named(infra.PreviewName(bad), preview) })
+	at.await("a preview", func() bool { return at.named(infra.Places{}.PreviewName(bad.Name, bad.Class).Name, preview) })
 	if got := preview.Spec.Selector[infra.InstanceLabel]; got != name+"-"+rBad {
 		t.Errorf("the preview leads to %s", got)
 	}
@@ -305,7 +305,7 @@ func testBlueGreenClass(t *testing.T, at *applierTest) {
 	a.Set(moved)
 	green := "web-other-" + at.revision(moved)
 	at.await("the new Deployment", func() bool { return at.named(green, &appsv1.Deployment{}) })
-	at.await("the former Service", func() bool { s := a.state(g.Name); return s != nil && s.Serving == "web-gatehouse" })
+	at.await("the former Service", func() bool { s := a.state(g.Name); return s != nil && s.Serving.Name == "web-gatehouse" })
 	if !at.named(blue, &appsv1.Deployment{}) {
 		t.Error("the former proxies go too early")
 	}
@@ -392,7 +392,7 @@ func testComparison(t *testing.T, at *applierTest) {
 	at.leadsTo(first, blue)
 	why := "it has answered 5.0% of 200 requests with 5xx; those that serve 0.0% of 1000 requests with 5xx"
 	a.awaitStep(infra.Step{
-		Stage: infra.Worse, Revision: at.revision(worse), Workload: bad, Live: blue, Ready: 1, Preview: infra.PreviewName(first), Why: why,
+		Stage: infra.Worse, Revision: at.revision(worse), Workload: bad, Live: blue, Ready: 1, Preview: infra.Places{}.PreviewName(first.Name, first.Class).Name, Why: why,
 	})
 
 	refuses := at.blueGreen("v2a", "", automatic)
@@ -404,7 +404,7 @@ func testComparison(t *testing.T, at *applierTest) {
 	has(refusing, 0)
 	shared(false)
 	a.awaitStep(infra.Step{
-		Stage: infra.Worse, Revision: at.revision(refuses), Workload: refusing, Live: blue, Ready: 1, Preview: infra.PreviewName(first),
+		Stage: infra.Worse, Revision: at.revision(refuses), Workload: refusing, Live: blue, Ready: 1, Preview: infra.Places{}.PreviewName(first.Name, first.Class).Name,
 		Why: "it refuses what those that serve take, listener/l: no",
 	})
 
@@ -418,7 +418,7 @@ func testComparison(t *testing.T, at *applierTest) {
 	counted("green")
 	answered("blue", 2000, 0) // while the other gets nothing, which says nothing good of it
 	waits := infra.Step{
-		Stage: infra.Comparing, Revision: at.revision(better), Workload: green, Live: blue, Ready: 1, Wanted: 1, Preview: infra.PreviewName(first),
+		Stage: infra.Comparing, Revision: at.revision(better), Workload: green, Live: blue, Ready: 1, Wanted: 1, Preview: infra.Places{}.PreviewName(first.Name, first.Class).Name,
 		Why: "it has had no requests, while those that serve have",
 	}
 	a.awaitStep(waits)

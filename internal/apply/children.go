@@ -495,7 +495,7 @@ func (ch *Children) seen(kind schema.GroupVersionKind, o any, there bool) {
 	if !ok {
 		return
 	}
-	ref := blueprint.Ref{Kind: kind, Name: object.Name{Namespace: live.GetNamespace(), Name: live.GetName()}}
+	ref := blueprint.Ref{Kind: kind, Name: nameOf(live)}
 	if there {
 		ch.o.OnLive(ref, live)
 	} else {

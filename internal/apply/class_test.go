@@ -36,7 +36,7 @@ func testClass(t *testing.T, at *applierTest) {
 	a := at.start()
 	serving := func(service string) {
 		t.Helper()
-		at.await("serving "+service, func() bool { s := a.state(g.Name); return s != nil && s.Serving == service })
+		at.await("serving "+service, func() bool { s := a.state(g.Name); return s != nil && s.Serving.Name == service })
 	}
 	stays := func(why string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func testClass(t *testing.T, at *applierTest) {
 			service := &corev1.Service{}
 			at.await("the ports", func() bool { return at.get(moved, service) && len(service.Spec.Ports) == ports })
 		}
-		if s := a.state(g.Name).Serving; s != "web-gatehouse" && !strings.Contains(why, "status") {
+		if s := a.state(g.Name).Serving.Name; s != "web-gatehouse" && !strings.Contains(why, "status") {
 			t.Errorf("clients are to use %s %s", s, why)
 		}
 		for _, o := range []client.Object{

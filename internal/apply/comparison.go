@@ -86,7 +86,7 @@ func (f *Fleets) compare(ctx context.Context, g *infra.Gateway, p *pair) error {
 	}
 	c.refused = 0
 	for workload, sum := range map[string]*figures.Answers{p.live.GetName(): &c.live, p.name: &c.next} {
-		for _, pod := range f.podsOf(g.Name, workload) {
+		for _, pod := range f.podsOf(g.Name, object.Name{Namespace: p.live.GetNamespace(), Name: workload}) {
 			now, err := f.answers(ctx, pod)
 			if err != nil {
 				c.why = fmt.Sprintf("the figures of Pod %s/%s can't be read", pod.Namespace, pod.Name)

@@ -62,7 +62,7 @@ type Fleets struct {
 	authorities []byte
 	cache       cache.Cache // while Run runs and what exists is known
 	said        said
-	pods        map[object.Name]map[string]*corev1.Pod
+	pods        map[object.Name]map[object.Name]*corev1.Pod // of Gateways, by their names
 	comparisons map[object.Name]*comparison
 
 	// answers reads what a proxy has answered, every so often.
@@ -82,7 +82,7 @@ func NewFleets(o FleetsOptions) (*Fleets, error) {
 	w.asCached = typed
 	return &Fleets{
 		options: o.Options, writer: w, rest: o.REST, scope: o.Namespaces, events: o.Events, onState: o.OnState,
-		wanted: map[object.Name]*infra.Gateway{}, deleted: map[object.Name]bool{}, said: said{}, pods: map[object.Name]map[string]*corev1.Pod{},
+		wanted: map[object.Name]*infra.Gateway{}, deleted: map[object.Name]bool{}, said: said{}, pods: map[object.Name]map[object.Name]*corev1.Pod{},
 		authorities: o.Authorities, handoverPatience: handoverPatience,
 		comparisons: map[object.Name]*comparison{}, answers: readAnswers, readEvery: readEvery,
 		queue: newGatewayQueue(o.Log, "the fleet of a Gateway is not as it should be; trying again"),
@@ -157,7 +157,7 @@ func (f *Fleets) SetAuthorities(pem []byte) {
 
 // Run works until ctx ends. Only one controller may run at a time.
 func (f *Fleets) Run(ctx context.Context) error {
-	c, err := newCache(f.rest, f.scope)
+	c, err := newCache(ctx, f.rest, f.options.Places, f.options.Places.Watched(f.scope))
 	if err != nil {
 		return fmt.Errorf("watch fleets: %w", err)
 	}
@@ -190,7 +190,7 @@ func (f *Fleets) watch(ctx context.Context, c cache.Cache) error {
 			o = gone.Obj
 		}
 		if object, ok := o.(client.Object); ok {
-			if gateway, ok := infra.GatewayOf(object); ok {
+			if gateway, ok := f.options.Places.GatewayOf(object); ok {
 				f.queue.Add(gateway)
 			}
 		}
@@ -218,7 +218,7 @@ func (f *Fleets) enqueueAll(ctx context.Context, c cache.Cache) {
 			return
 		}
 		for _, o := range objects {
-			if gateway, ok := infra.GatewayOf(o); ok {
+			if gateway, ok := f.options.Places.GatewayOf(o); ok {
 				f.queue.Add(gateway)
 			}
 		}

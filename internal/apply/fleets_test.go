@@ -23,6 +23,7 @@ func TestFleets(t *testing.T) {
 		"autoscaling has the replicas":            testAutoscaling,
 		"moves to a DaemonSet":                    testDaemonSet,
 		"moves with its class":                    testClass,
+		"moves to another namespace":              testPlaces,
 		"moves and goes back":                     testClassAndBack,
 		"moves with its address":                  testClassWithAddress,
 		"a Service that can't be changed":         testLoadBalancerClass,

@@ -87,6 +87,7 @@ type applierTest struct {
 	rest          *rest.Config
 	namespace     string
 	user          string // that Appliers run as; applier by default
+	places        infra.Places
 }
 
 // running is Fleets at work.
@@ -125,7 +126,7 @@ func (t *applierTest) start() *running {
 		t.Fatal(err)
 	}
 	o := testOptions
-	o.Authorities = nil
+	o.Authorities, o.Places = nil, t.places
 	r.Fleets, err = NewFleets(FleetsOptions{
 		Options: o, REST: config, Client: direct, Namespaces: []string{t.namespace}, Events: r.events,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -230,7 +231,7 @@ func with(s v1alpha1.Settings) func(*infra.Gateway) {
 // get reads the object of a Gateway's fleet; false if there is none.
 func (t *applierTest) get(g *infra.Gateway, o client.Object) bool {
 	t.Helper()
-	err := t.Get(t.Context(), client.ObjectKey{Namespace: g.Name.Namespace, Name: infra.Name(g.Name, g.Class)}, o)
+	err := t.Get(t.Context(), client.ObjectKey(t.places.Name(g.Name, g.Class)), o)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
@@ -281,7 +282,7 @@ func (t *applierTest) pod(g *infra.Gateway, name string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.namespace, Name: name, Labels: infra.Labels(g.Name, g.Class), Annotations: map[string]string{infra.GatewayAnnotation: g.Name.String()},
+			Namespace: t.places.Of(g.Name), Name: name, Labels: infra.Labels(g.Name, g.Class), Annotations: map[string]string{infra.GatewayAnnotation: g.Name.String()},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-gatehouse", UID: "r", Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "proxy", Image: "nowhere"}}},

@@ -20,9 +20,10 @@ func (f *Fleets) reportCounting(ctx context.Context, c cache.Cache, g *infra.Gat
 
 // counting says why nobody counts requests for a Gateway; empty where somebody does.
 func (f *Fleets) counting(ctx context.Context, c cache.Cache, g *infra.Gateway) (string, error) {
+	name := f.options.Places.LimitsName(g.Name, g.Class)
 	want := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: infra.LimitsName(g.Name, g.Class)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
 	}
 	live, err := cached(ctx, c, want)
 	if err != nil {

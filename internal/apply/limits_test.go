@@ -16,7 +16,7 @@ func testLimits(t *testing.T, at *applierTest) {
 	plain := at.gateway()
 	counted := *plain
 	counted.Limits = true
-	name := client.ObjectKey{Namespace: plain.Name.Namespace, Name: infra.LimitsName(plain.Name, plain.Class)}
+	name := client.ObjectKey(infra.Places{}.LimitsName(plain.Name, plain.Class))
 	there := func(o client.Object) bool { return at.Get(t.Context(), name, o) == nil }
 	a := at.start()
 	a.Set(plain)

@@ -46,8 +46,11 @@ var kinds = []kind{
 	{"ServiceAccount", &corev1.ServiceAccount{}, func() client.ObjectList { return &corev1.ServiceAccountList{} }, false},
 }
 
+// byGateway is the index of the cache by which the objects of a Gateway's fleets are found, wherever they are.
+const byGateway = "gateway"
+
 // newCache returns a cache of what is labelled as ours, and of nothing else.
-func newCache(config *rest.Config, namespaces []string) (cache.Cache, error) {
+func newCache(ctx context.Context, config *rest.Config, places infra.Places, namespaces []string) (cache.Cache, error) {
 	opts := cache.Options{
 		Scheme:               clientgoscheme.Scheme,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{infra.ManagedByLabel: infra.ManagedBy}),
@@ -60,7 +63,22 @@ func newCache(config *rest.Config, namespaces []string) (cache.Cache, error) {
 			opts.DefaultNamespaces[ns] = cache.Config{}
 		}
 	}
-	return cache.New(config, opts)
+	c, err := cache.New(config, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		err := c.IndexField(ctx, k.object, byGateway, func(o client.Object) []string {
+			if gateway, ok := places.GatewayOf(o); ok {
+				return []string{gateway.String()}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // stripPod keeps of a pod what says whether it works.
@@ -84,17 +102,7 @@ func stripPod(o any) (any, error) {
 
 // children returns what the cache has of a Gateway's fleets, of all its classes.
 func children(ctx context.Context, c client.Reader, k kind, gateway object.Name) ([]client.Object, error) {
-	all, err := list(ctx, c, k, client.InNamespace(gateway.Namespace), client.MatchingLabels{infra.GatewayLabel: infra.LabelValue(gateway.Name)})
-	if err != nil {
-		return nil, err
-	}
-	var out []client.Object
-	for _, o := range all {
-		if of, ok := infra.GatewayOf(o); ok && of == gateway {
-			out = append(out, o)
-		}
-	}
-	return out, nil
+	return list(ctx, c, k, client.MatchingFields{byGateway: gateway.String()})
 }
 
 // list returns objects of the cache, which nobody may change.

@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// A Gateway that gets another class of ours moves from one fleet to another, which
-// has another Service with other addresses. The former fleet serves on as it is until
+// A Gateway that gets another class of ours, or whose fleet is to be in another namespace, moves from one fleet
+// to another, which has another Service with other addresses. The former fleet serves on as it is until
 //
 //  1. the new proxies are ready and their Service has an address,
 //  2. the Gateway's status names that address, and no more the former ones.
@@ -31,12 +32,12 @@ type member struct {
 	client.Object
 }
 
-// move is the move of a Gateway from fleets of other classes to that of its own.
+// move is the move of a Gateway from fleets of other classes, or in other namespaces, to that of its own.
 type move struct {
 	former []member // objects of the fleets that it comes from
 	// serving is the Service that clients are to use: one of those fleets that works,
 	// until the Gateway's own can take over.
-	serving string
+	serving object.Name
 	// leaves are the addresses that only the former fleets have.
 	leaves map[string]bool
 	// arrived says that the Gateway's own fleet works and has an address.
@@ -48,19 +49,19 @@ type move struct {
 
 // moving finds the objects of a Gateway's move; nil where it doesn't move.
 func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*move, error) {
-	m := &move{serving: infra.Name(g.Name, g.Class), leaves: map[string]bool{}}
+	m := &move{serving: f.options.Places.Name(g.Name, g.Class), leaves: map[string]bool{}}
 	own := map[string]client.Object{} // workloads of the Gateway's own fleet, by their names
-	services, workloads := map[string]*corev1.Service{}, map[string]client.Object{}
+	services, workloads := map[object.Name]*corev1.Service{}, map[object.Name]client.Object{}
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, g.Name)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range live {
-			if _, ours := infra.OfFleet(o, f.options.ControllerName); !ours && !f.isRevision(o) {
+			if _, ours := f.options.Places.OfFleet(o, f.options.ControllerName); !ours && !f.isRevision(o) {
 				continue
 			}
-			fleet := infra.Name(g.Name, infra.ClassOf(o))
+			fleet := infra.FleetOf(o, g.Name)
 			if fleet != m.serving {
 				m.former = append(m.former, member{k, o})
 			}
@@ -69,7 +70,7 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 			}
 			switch o := o.(type) {
 			case *corev1.Service:
-				if o.Name == fleet {
+				if o.Name == fleet.Name {
 					services[fleet] = o
 				}
 			case *appsv1.Deployment, *appsv1.DaemonSet:
@@ -106,7 +107,7 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 	if m.arrived || m.handover {
 		return m, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(services)) {
+	for _, name := range slices.SortedFunc(maps.Keys(services), object.Name.Compare) {
 		if w := workloads[name]; w != nil && serves(w) && addressed(services[name]) {
 			m.serving = name
 			break
@@ -117,7 +118,7 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 
 // isRevision reports whether an object is of one revision of a fleet of ours.
 func (f *Fleets) isRevision(o client.Object) bool {
-	return infra.OfRevision(o) && o.GetAnnotations()[infra.ControllerAnnotation] == f.options.ControllerName
+	return f.options.Places.OfRevision(o) && o.GetAnnotations()[infra.ControllerAnnotation] == f.options.ControllerName
 }
 
 // handsOver reports whether a Service without an address asks for one that a former
@@ -210,17 +211,17 @@ func (f *Fleets) isTold(ctx context.Context, g *infra.Gateway, m *move) (bool, e
 // hasPods reports whether proxies of a Gateway's former fleets are there still. Where
 // pods can't be watched, there seem to be none.
 func (f *Fleets) hasPods(g *infra.Gateway, m *move) bool {
-	names := map[string]bool{}
+	names := map[object.Name]bool{}
 	for _, o := range m.former {
-		names[o.GetName()] = true
+		names[nameOf(o)] = true
 		if s, ok := o.Object.(*corev1.Service); ok { // its Deployment is gone before the pods are
-			names[infra.LiveOf(s)] = true
+			names[object.Name{Namespace: s.Namespace, Name: infra.LiveOf(s)}] = true
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, pod := range f.pods[g.Name] {
-		if names[pod.Labels[infra.InstanceLabel]] {
+		if names[instanceOf(pod)] {
 			return true
 		}
 	}

@@ -75,7 +75,7 @@ func (f *Fleets) applyOne(ctx context.Context, c cache.Cache, g *infra.Gateway, 
 		_, err := f.apply(ctx, key, want)
 		return err == nil, err
 	}
-	if of, ok := infra.GatewayOf(live); !ok || of != g.Name {
+	if of, ok := f.options.Places.GatewayOf(live); !ok || of != g.Name {
 		return false, &foreignError{"there is one already that is not this Gateway's; rename it or the Gateway"}
 	}
 	if live.GetDeletionTimestamp() != nil {
@@ -127,13 +127,13 @@ func (f *Fleets) renewAuthorities(ctx context.Context, c cache.Cache, gateway ob
 		return err
 	}
 	all := &corev1.ConfigMapList{}
-	if err := c.List(ctx, all, client.InNamespace(gateway.Namespace), client.MatchingLabels{infra.GatewayLabel: infra.LabelValue(gateway.Name)}); err != nil {
+	if err := c.List(ctx, all, client.MatchingFields{byGateway: gateway.String()}); err != nil {
 		return err
 	}
 	var failed []error
 	for i := range all.Items {
 		live := &all.Items[i]
-		if of, ok := infra.OfFleet(live, f.options.ControllerName); !ok || of != gateway || live.DeletionTimestamp != nil ||
+		if of, ok := f.options.Places.OfFleet(live, f.options.ControllerName); !ok || of != gateway || live.DeletionTimestamp != nil ||
 			live.Data[infra.AuthoritiesKey] == string(authorities) {
 			continue
 		}

@@ -48,21 +48,21 @@ func (f *Fleets) watchPods(ctx context.Context, c cache.Cache) error {
 
 // notePod remembers a pod as it is now; nil if it is gone.
 func (f *Fleets) notePod(pod, now *corev1.Pod) {
-	gateway, ok := infra.GatewayOf(pod)
+	gateway, ok := f.options.Places.GatewayOf(pod)
 	if !ok {
 		return
 	}
 	f.mu.Lock()
-	pods := f.pods[gateway]
+	pods, name := f.pods[gateway], object.Name{Namespace: pod.Namespace, Name: pod.Name}
 	switch {
 	case now == nil:
-		if delete(pods, pod.Name); len(pods) == 0 {
+		if delete(pods, name); len(pods) == 0 {
 			delete(f.pods, gateway)
 		}
 	case pods == nil:
-		f.pods[gateway] = map[string]*corev1.Pod{pod.Name: now}
+		f.pods[gateway] = map[object.Name]*corev1.Pod{name: now}
 	default:
-		pods[pod.Name] = now
+		pods[name] = now
 	}
 	f.mu.Unlock()
 	f.queue.Add(gateway)
@@ -73,7 +73,7 @@ const slowStart = 15 * time.Second
 
 // podTrouble says what is wrong with the pods of a workload; empty where they only need
 // time.
-func (f *Fleets) podTrouble(gateway object.Name, workload string) string {
+func (f *Fleets) podTrouble(gateway, workload object.Name) string {
 	for _, pod := range f.podsOf(gateway, workload) { // the newest one is reported
 		trouble := trouble(pod)
 		if since, starting := unready(pod); trouble == "" && starting {
@@ -91,17 +91,22 @@ func (f *Fleets) podTrouble(gateway object.Name, workload string) string {
 }
 
 // podsOf returns the pods of a workload that are to stay, the newest first.
-func (f *Fleets) podsOf(gateway object.Name, workload string) []*corev1.Pod {
+func (f *Fleets) podsOf(gateway, workload object.Name) []*corev1.Pod {
 	f.mu.Lock()
 	pods := slices.Collect(maps.Values(f.pods[gateway]))
 	f.mu.Unlock()
 	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
-		return pod.Labels[infra.InstanceLabel] != workload || pod.DeletionTimestamp != nil
+		return instanceOf(pod) != workload || pod.DeletionTimestamp != nil
 	})
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	return pods
+}
+
+// instanceOf names the workload that a pod is of.
+func instanceOf(pod *corev1.Pod) object.Name {
+	return object.Name{Namespace: pod.Namespace, Name: pod.Labels[infra.InstanceLabel]}
 }
 
 // unready returns since when a pod is not ready; false where it is, or doesn't run.

@@ -39,7 +39,7 @@ func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, obj
 		wanted[keyOfObject(o.GetKind(), o)] = true
 	}
 	ledTo := "" // as the API server has it: the cache may be behind
-	name, limits := infra.Name(g.Name, g.Class), infra.LimitsName(g.Name, g.Class)
+	name := f.options.Places.Name(g.Name, g.Class)
 	var failed []error
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, g.Name)
@@ -47,12 +47,12 @@ func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, obj
 			return err
 		}
 		for _, o := range live {
+			counts, here := infra.CountsFor(o, g.Name), infra.FleetOf(o, g.Name) == name
 			// What counted for a fleet that the Gateway has left counts for nobody any more.
-			former := settled && infra.ClassOf(o) != g.Class && o.GetName() == infra.LimitsName(g.Name, infra.ClassOf(o))
-			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits || former ||
-				infra.ClassOf(o) == g.Class && infra.OfRevision(o)
+			ours := counts && (here || settled) ||
+				here && (o.GetName() == name.Name && (k.eager || replaced) || f.options.Places.OfRevision(o))
 			// What clients are led to goes when that has been seen to have changed.
-			if at.beside() && (o.GetName() == at.plan.Live.Workload || o.GetName() == at.name) && !k.eager {
+			if here && at.beside() && (o.GetName() == at.plan.Live.Workload || o.GetName() == at.name) && !k.eager {
 				continue
 			}
 			if at.plan.Unscaled && k.name == "HorizontalPodAutoscaler" { // made since
@@ -85,7 +85,8 @@ func works(wanted map[objectKey]bool, o client.Object) bool {
 // ledTo asks the API server which workload clients are led to. Where there is no Service, that is none.
 func (f *Fleets) ledTo(ctx context.Context, g *infra.Gateway) (string, error) {
 	s := &corev1.Service{}
-	err := f.client.Get(ctx, client.ObjectKey{Namespace: g.Name.Namespace, Name: infra.Name(g.Name, g.Class)}, s)
+	name := f.options.Places.Name(g.Name, g.Class)
+	err := f.client.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, s)
 	if apierrors.IsNotFound(err) {
 		return "-", nil // no name
 	}

@@ -19,7 +19,7 @@ import (
 // rollout says what keeps proxies of a workload from running, the first ones too. What may
 // just need time is not told: an ordinary rollout says nothing.
 func (f *Fleets) rollout(gateway object.Name, workload client.Object) infra.Rollout {
-	pods := f.podsOf(gateway, workload.GetName())
+	pods := f.podsOf(gateway, nameOf(workload))
 	out := infra.Rollout{}
 	for _, pod := range pods {
 		why, since := stuck(pod)

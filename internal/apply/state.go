@@ -49,7 +49,7 @@ func (f *Fleets) waiting(gateway object.Name, workload client.Object) string {
 			return fmt.Sprintf("DaemonSet %s/%s has no node that its pods may run on", w.Namespace, w.Name)
 		}
 	}
-	return f.podTrouble(gateway, workload.GetName())
+	return f.podTrouble(gateway, nameOf(workload))
 }
 
 // said is what was last said of each Gateway's fleet.
@@ -74,7 +74,7 @@ func (f *Fleets) lastStep(gateway object.Name) infra.Step {
 
 // reportServing passes on which Service is to be used before anything else is known, so
 // that the new Service is not used too early.
-func (f *Fleets) reportServing(gateway object.Name, service string) {
+func (f *Fleets) reportServing(gateway, service object.Name) {
 	f.mu.Lock()
 	s := f.said[gateway]
 	f.mu.Unlock()

@@ -42,7 +42,11 @@ type objectKey struct {
 }
 
 func keyOfObject(kind string, o client.Object) objectKey {
-	return objectKey{kind, object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	return objectKey{kind, nameOf(o)}
+}
+
+func nameOf(o client.Object) object.Name {
+	return object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // newWriter returns a writer whose writes are counted by a metric; registerer may be nil.

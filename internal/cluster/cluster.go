@@ -308,6 +308,8 @@ func pipelineOptions(cfg *configuration.Configuration, channel string) pipeline.
 		o.Mode = features.Unmanaged
 	}
 	o.Topology.Experimental = channel == kube.Experimental
+	o.Places = cfg.Infrastructure.Places()
+	o.Topology.FleetNamespace = o.Places.Namespace
 	if of := ingressOptions(cfg); of != nil {
 		o.ConfigMaps = of.ConfigMaps
 	}

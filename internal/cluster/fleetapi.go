@@ -66,7 +66,7 @@ func (a *fleetAPI) run(ctx context.Context) error {
 		return nil
 	}
 	c := a.of.cluster
-	fleets, err := podsOf(ctx, c, infra.ProxySelector, c.config.Cluster().Namespaces...)
+	fleets, err := podsOf(ctx, c, infra.ProxySelector, a.of.fleets.places.Watched(c.config.Cluster().Namespaces)...)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (a *fleetAPI) put(ctx context.Context, fleets *pods) error {
 	}
 	var there []fleet.Pod
 	for i := range all {
-		if pod, ok := fleet.PodOf(&all[i]); ok && a.serves(pod.Gateway) {
+		if pod, ok := fleet.PodOf(&all[i], a.of.fleets.places); ok && a.serves(pod.Gateway) {
 			there = append(there, pod)
 		}
 	}

@@ -21,6 +21,7 @@ type fleets struct {
 	made      map[object.Name]string // the classes that their newest fleets were made under
 	of        map[object.Name]parts
 	unsettled func(gateway object.Name) bool // see pipeline.Unsettled
+	places    infra.Places
 }
 
 // parts are what of a fleet a Gateway is to have.
@@ -81,30 +82,34 @@ func (f *fleets) find(gateway object.Name) (class string, of parts) {
 }
 
 // serviceAccount returns the name of that which the proxies of a Gateway run under.
-func (f *fleets) serviceAccount(gateway object.Name) (string, bool) {
+func (f *fleets) serviceAccount(gateway object.Name) (object.Name, bool) {
 	class, of := f.find(gateway)
-	return infra.Name(gateway, class), of.there
+	return f.places.Name(gateway, class), of.there
 }
 
 // limitsAccount returns the name of that which what counts requests for a Gateway runs under;
-// empty where nothing is to.
-func (f *fleets) limitsAccount(gateway object.Name) string {
+// zero where nothing is to.
+func (f *fleets) limitsAccount(gateway object.Name) object.Name {
 	class, of := f.find(gateway)
 	if !of.limits {
-		return ""
+		return object.Name{}
 	}
-	return infra.LimitsName(gateway, class)
+	return f.places.LimitsName(gateway, class)
 }
 
 // isFormer reports whether a ServiceAccount is of a fleet that a Gateway had under
-// another class, and has not left yet: it is there still. What it is, is for the API
+// another class or in another namespace, and has not left yet: it is there still. What it is, is for the API
 // server to say, so that it is known after a restart and to every replica.
-func (p *provisioned) isFormer(ctx context.Context, gateway object.Name, serviceAccount string) (bool, error) {
+func (p *provisioned) isFormer(ctx context.Context, gateway, serviceAccount object.Name) (bool, error) {
+	places := p.cluster.config.Infrastructure.Places()
+	if !places.Has(gateway, serviceAccount.Namespace) {
+		return false, nil
+	}
 	live := &corev1.ServiceAccount{}
-	err := p.cluster.direct.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: serviceAccount}, live)
+	err := p.cluster.direct.Get(ctx, client.ObjectKey{Namespace: serviceAccount.Namespace, Name: serviceAccount.Name}, live)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	of, ok := infra.OfFleet(live, p.cluster.config.ControllerName)
+	of, ok := places.OfFleet(live, p.cluster.config.ControllerName)
 	return ok && of == gateway, nil
 }

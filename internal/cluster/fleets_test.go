@@ -50,7 +50,7 @@ func TestFormerFleet(t *testing.T) {
 	for name, want := range map[string]bool{
 		"web-former": true, "web-foreign": false, "web-nobodys": false, "api-former": false, "web-renamed": false, "web-gone": false, "default": false,
 	} {
-		got, err := (&provisioned{cluster: c}).isFormer(t.Context(), object.Name{Namespace: "team", Name: "web"}, name)
+		got, err := (&provisioned{cluster: c}).isFormer(t.Context(), object.Name{Namespace: "team", Name: "web"}, object.Name{Namespace: "team", Name: name})
 		if err != nil || got != want {
 			t.Errorf("%s: %t, %v; want %t", name, got, err, want)
 		}

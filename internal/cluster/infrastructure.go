@@ -137,6 +137,6 @@ func FleetOptions(c *configuration.Configuration, namespace string) infra.Option
 	return infra.Options{
 		ControllerName: c.ControllerName, Image: in.Image, PullPolicy: corev1.PullPolicy(in.ImagePullPolicy),
 		ControllerNamespace: namespace, ControllerService: in.Service,
-		XDSPort: c.Ports.XDS, APIPort: c.Ports.API,
+		XDSPort: c.Ports.XDS, APIPort: c.Ports.API, Places: in.Places(),
 	}
 }

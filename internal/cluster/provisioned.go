@@ -36,7 +36,7 @@ const authorities = "gatehouse-ca"
 
 // composeProvisioned makes a Cluster serve fleets of pods.
 func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error {
-	p := &provisioned{cluster: c}
+	p := &provisioned{cluster: c, fleets: fleets{places: c.config.Infrastructure.Places()}}
 	published := ""
 	if !c.config.MakesFleets() {
 		published = authorities // else each fleet has it
@@ -168,7 +168,7 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 		return err
 	}
 	pods := identity.NewPods(identity.PodsOptions{
-		Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For(configuration.LogIdentity),
+		Client: p.cluster.direct, Namespaces: p.fleets.places.All, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For(configuration.LogIdentity),
 	})
 	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
 		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
@@ -188,7 +188,7 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 	}
 	options := identity.ServerOptions{
 		Authority: p.identity, Client: p.cluster.direct, Fleet: p.fleets.serviceAccount, Limits: p.fleets.limitsAccount,
-		AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For(configuration.LogIdentity),
+		Namespaces: p.fleets.places.All, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For(configuration.LogIdentity),
 	}
 	if p.cluster.config.Infrastructure.Type == configuration.InfrastructureKubernetes { // else fleets are somebody else's
 		options.Former = p.isFormer

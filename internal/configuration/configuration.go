@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/extension"
 	"github.com/gatehouse-dev/gatehouse/internal/figures"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // APIVersion and Kind are how a configuration file begins.
@@ -191,6 +192,20 @@ type Infrastructure struct {
 	// Service is the name of the Service, in the controller's namespace, that proxies
 	// dial.
 	Service string `json:"service"`
+	// Namespace is where all fleets are, such as the controller's own namespace; empty for each in its Gateway's.
+	Namespace string `json:"namespace,omitempty"`
+	// FormerNamespaces are where fleets have been before, and are to move from; "*" for the namespaces of Gateways, which
+	// is the default where there is a Namespace. Outside of Namespace and these, nothing of fleets is read or written.
+	FormerNamespaces []string `json:"formerNamespaces,omitzero"`
+}
+
+// Places are the namespaces of fleets.
+func (i *Infrastructure) Places() infra.Places {
+	former := i.FormerNamespaces
+	if former == nil && i.Namespace != "" {
+		former = []string{infra.OfGateways}
+	}
+	return infra.Places{Namespace: i.Namespace, Former: former}
 }
 
 // LeaderElection decides which of several replicas writes status and

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 const head = "apiVersion: config.gatehouse.dev/v1alpha1\nkind: Configuration\n"
@@ -63,49 +65,72 @@ func TestFileIsLaidOverTheDefault(t *testing.T) {
 	}
 }
 
+// Fleets that get a namespace for all of them move there from their Gateways', unless it is said that none has to.
+func TestPlaces(t *testing.T) {
+	for text, want := range map[string]infra.Places{
+		"":                                    {},
+		"infrastructure: {namespace: fleets}": {Namespace: "fleets", Former: []string{infra.OfGateways}},
+		"infrastructure: {namespace: fleets, formerNamespaces: []}":         {Namespace: "fleets", Former: []string{}},
+		"infrastructure: {formerNamespaces: [fleets]}":                      {Former: []string{"fleets"}},
+		"infrastructure: {namespace: fleets, formerNamespaces: [\"*\", a]}": {Namespace: "fleets", Former: []string{"*", "a"}},
+	} {
+		c, err := Parse([]byte(head + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, c.Infrastructure.Places()); diff != "" {
+			t.Errorf("%s:\n%s", text, diff)
+		}
+	}
+}
+
 // Each mistake is refused with the field that has it.
 func TestMistakes(t *testing.T) {
 	for text, field := range map[string]string{
-		"kind: Configuration\n":                                                              "apiVersion",
-		"apiVersion: config.gatehouse.dev/v1alpha1\n":                                        "kind",
-		head + "prots: {xds: 1}\n":                                                           "prots",
-		head + "controllerName: nonsense\n":                                                  "controllerName",
-		head + "roles: []\n":                                                                 "roles",
-		head + "roles: [Proxies]\n":                                                          "roles[0]",
-		head + "roles: [Configuration, Configuration]\n":                                     "roles[1]",
-		head + "roles: [Infrastructure]\ninfrastructure: {type: None}\n":                     "roles",
-		head + "sources: []\n":                                                               "sources",
-		head + "sources: [{}]\n":                                                             "sources[0]",
-		head + "sources: [{kubernetes: {}}, {kubernetes: {}}]\n":                             "sources[1].kubernetes",
-		head + "sources: [{kubernetes: {namespaces: [A_b]}}]\n":                              "sources[0].kubernetes.namespaces[0]",
-		head + "sources: [{kubernetes: {}}, {remote: {address: host}}]\n":                    "sources[1].remote.address",
-		head + "sources: [{kubernetes: {}}, {remote: {address: a:1, tls: {certFile: c}}}]\n": "sources[1].remote.tls.keyFile",
+		"kind: Configuration\n":                                          "apiVersion",
+		"apiVersion: config.gatehouse.dev/v1alpha1\n":                    "kind",
+		head + "prots: {xds: 1}\n":                                       "prots",
+		head + "controllerName: nonsense\n":                              "controllerName",
+		head + "roles: []\n":                                             "roles",
+		head + "roles: [Proxies]\n":                                      "roles[0]",
+		head + "roles: [Configuration, Configuration]\n":                 "roles[1]",
+		head + "roles: [Infrastructure]\ninfrastructure: {type: None}\n": "roles",
+		head + "infrastructure: {namespace: A_b}\n":                      "infrastructure.namespace",
+		head + "infrastructure: {formerNamespaces: [A_b]}\n":             "infrastructure.formerNamespaces[0]",
+		head + "infrastructure: {namespace: fleets}\nsources: [{kubernetes: {namespaces: [shop]}}]\n":                       "infrastructure.namespace",
+		head + "infrastructure: {namespace: fleets}\nsources: [{kubernetes: {namespaceSelector: {matchLabels: {a: b}}}}]\n": "infrastructure.namespace",
+		head + "sources: []\n":                                                                                 "sources",
+		head + "sources: [{}]\n":                                                                               "sources[0]",
+		head + "sources: [{kubernetes: {}}, {kubernetes: {}}]\n":                                               "sources[1].kubernetes",
+		head + "sources: [{kubernetes: {namespaces: [A_b]}}]\n":                                                "sources[0].kubernetes.namespaces[0]",
+		head + "sources: [{kubernetes: {}}, {remote: {address: host}}]\n":                                      "sources[1].remote.address",
+		head + "sources: [{kubernetes: {}}, {remote: {address: a:1, tls: {certFile: c}}}]\n":                   "sources[1].remote.tls.keyFile",
 		head + "sources: [{kubernetes: {}}, {remote: {address: a:1, tls: {caFile: c, plaintext: true}}}]\n":    "sources[1].remote.tls.plaintext",
 		head + "sources: [{kubernetes: {}}, {remote: {address: a:1, tokenFile: c, tls: {plaintext: true}}}]\n": "sources[1].remote.tokenFile",
 		head + "sources: [{kubernetes: {}}, {remote: {address: a:1}, files: {paths: [a]}}]\n":                  "sources[1]",
-		head + "sources: [{files: {}}]\n":                                               "sources[0].files.paths",
-		head + "infrastructure: {type: Moon}\n":                                         "infrastructure.type",
-		head + "infrastructure: {imagePullPolicy: Sometimes}\n":                         "infrastructure.imagePullPolicy",
-		head + "leaderElection: {renewDeadline: 20s}\n":                                 "leaderElection.leaseDuration",
-		head + "leaderElection: {takeOverAfter: 10s}\n":                                 "leaderElection.takeOverAfter",
-		head + "gatewayClass: {name: A}\n":                                              "gatewayClass.name",
-		head + "leaderElection: {retryPeriod: 10s}\n":                                   "leaderElection.renewDeadline",
-		head + "identity: {proxyLifetime: 1m}\n":                                        "identity.proxyLifetime",
-		head + "identity: {authorityLifetime: 3h}\n":                                    "identity.authorityLifetime",
-		head + "ports: {xds: 0}\n":                                                      "ports.xds",
-		head + "ports: {api: 18000}\n":                                                  "ports.api",
-		head + "log: {level: loud}\n":                                                   "log.level",
-		head + "log: {levels: {moon: debug}}\n":                                         "log.levels[moon]",
-		head + "log: {levels: {xds: loud}}\n":                                           "log.levels[xds]",
-		head + "apiServer: {qps: 10, burst: 1}\n":                                       "apiServer.burst",
-		head + "xds: {maxConnectionAge: 59s}\n":                                         "xds.maxConnectionAge",
-		head + "figures: {maxSeriesPerNamespace: -1}\n":                                 "figures.maxSeriesPerNamespace",
-		head + "figures: {otlp: {endpoint: collector:4318}}\n":                          "figures.otlp.endpoint",
-		head + "figures: {otlp: {interval: 1ms}}\n":                                     "figures.otlp.interval",
-		head + "sources: [{kubernetes: {namespaces: [a], namespaceSelector: {}}}]\n":    "sources[0].kubernetes.namespaceSelector",
-		head + "sources: [{ingress: {class: nginx, gateway: a/b}}, {kubernetes: {}}]\n": "sources[0].ingress",
-		head + "sources: [{kubernetes: {}}, {ingress: {class: nginx, gateway: b}}]\n":   "sources[1].ingress.gateway",
-		head + "sources: [{kubernetes: {}}, {ingress: {gateway: a/b}}]\n":               "sources[1].ingress.class",
+		head + "sources: [{files: {}}]\n":                                                                      "sources[0].files.paths",
+		head + "infrastructure: {type: Moon}\n":                                                                "infrastructure.type",
+		head + "infrastructure: {imagePullPolicy: Sometimes}\n":                                                "infrastructure.imagePullPolicy",
+		head + "leaderElection: {renewDeadline: 20s}\n":                                                        "leaderElection.leaseDuration",
+		head + "leaderElection: {takeOverAfter: 10s}\n":                                                        "leaderElection.takeOverAfter",
+		head + "gatewayClass: {name: A}\n":                                                                     "gatewayClass.name",
+		head + "leaderElection: {retryPeriod: 10s}\n":                                                          "leaderElection.renewDeadline",
+		head + "identity: {proxyLifetime: 1m}\n":                                                               "identity.proxyLifetime",
+		head + "identity: {authorityLifetime: 3h}\n":                                                           "identity.authorityLifetime",
+		head + "ports: {xds: 0}\n":                                                                             "ports.xds",
+		head + "ports: {api: 18000}\n":                                                                         "ports.api",
+		head + "log: {level: loud}\n":                                                                          "log.level",
+		head + "log: {levels: {moon: debug}}\n":                                                                "log.levels[moon]",
+		head + "log: {levels: {xds: loud}}\n":                                                                  "log.levels[xds]",
+		head + "apiServer: {qps: 10, burst: 1}\n":                                                              "apiServer.burst",
+		head + "figures: {maxSeriesPerNamespace: -1}\n":                                                        "figures.maxSeriesPerNamespace",
+		head + "figures: {otlp: {endpoint: collector:4318}}\n":                                                 "figures.otlp.endpoint",
+		head + "figures: {otlp: {interval: 1ms}}\n":                                                            "figures.otlp.interval",
+		head + "sources: [{kubernetes: {namespaces: [a], namespaceSelector: {}}}]\n":                           "sources[0].kubernetes.namespaceSelector",
+		head + "sources: [{ingress: {class: nginx, gateway: a/b}}, {kubernetes: {}}]\n":                        "sources[0].ingress",
+		head + "sources: [{kubernetes: {}}, {ingress: {class: nginx, gateway: b}}]\n":                          "sources[1].ingress.gateway",
+		head + "sources: [{kubernetes: {}}, {ingress: {gateway: a/b}}]\n":                                      "sources[1].ingress.class",
+		head + "xds: {maxConnectionAge: 59s}\n":                                                                "xds.maxConnectionAge",
 	} {
 		_, err := Parse([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), field) {

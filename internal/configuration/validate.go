@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gatehouse-dev/gatehouse/internal/extension"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // controllerName is the API's own pattern for spec.controllerName.
@@ -249,6 +250,31 @@ func (c *Configuration) infrastructure(path *field.Path) (errs field.ErrorList) 
 	}
 	for _, wrong := range validation.IsDNS1035Label(in.Service) {
 		errs = append(errs, field.Invalid(path.Child("service"), in.Service, wrong))
+	}
+	return append(errs, c.places(path)...)
+}
+
+// places checks where fleets are: the Services of these namespaces have to be read.
+func (c *Configuration) places(path *field.Path) (errs field.ErrorList) {
+	from := c.Cluster()
+	check := func(path *field.Path, namespace string) {
+		for _, wrong := range validation.IsDNS1123Label(namespace) {
+			errs = append(errs, field.Invalid(path, namespace, wrong))
+		}
+		switch {
+		case from.NamespaceSelector != nil:
+			errs = append(errs, field.Forbidden(path, "it can't be had together with namespaceSelector of the source kubernetes, which may leave out its Services; use namespaces"))
+		case len(from.Namespaces) > 0 && !slices.Contains(from.Namespaces, namespace):
+			errs = append(errs, field.Invalid(path, namespace, "must be among the namespaces of the source kubernetes, since the Services of fleets are read"))
+		}
+	}
+	if namespace := c.Infrastructure.Namespace; namespace != "" {
+		check(path.Child("namespace"), namespace)
+	}
+	for i, namespace := range c.Infrastructure.FormerNamespaces {
+		if namespace != infra.OfGateways {
+			check(path.Child("formerNamespaces").Index(i), namespace)
+		}
 	}
 	return errs
 }

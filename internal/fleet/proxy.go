@@ -15,12 +15,14 @@ import (
 type List struct {
 	Replica string  `json:"replica,omitempty"`
 	Proxies []Proxy `json:"proxies"`
+	// Namespace is that of the pods of all proxies; empty where each is in its Gateway's.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Proxy is what is known of one proxy.
 type Proxy struct {
 	Gateway string `json:"gateway"`       // namespace/name
-	Pod     string `json:"pod,omitempty"` // in the Gateway's namespace
+	Pod     string `json:"pod,omitempty"` // in the Gateway's namespace, unless fleets are elsewhere
 	State   State  `json:"state"`
 
 	Node     string `json:"node,omitempty"`

@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -10,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // forge signs a token as the API server would, with any key.
@@ -82,6 +85,18 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 	if err := c.client.Update(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
+	says := func(pod *corev1.Pod, gateway string) *corev1.Pod {
+		pod.Annotations = map[string]string{"gatehouse.dev/gateway": gateway}
+		if err := c.client.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	// The fleets of namespace tenant are in namespace fleets.
+	inFleets := says(c.pod(t, "fleets", "tenant-a-1", "tenant-a-sa", "a", "127.0.0.1"), "tenant/a")
+	notFleet := says(c.pod(t, "fleets", "tenant-a-2", "another-sa", "a", "127.0.0.1"), "tenant/a")
+	ofTenant := says(c.pod(t, "tenant", "tenant-a-1", "tenant-a-sa", "a", "127.0.0.1"), "tenant/a")
+	unsaid := c.pod(t, "tenant", "tenant-a-2", "tenant-a-sa", "a", "127.0.0.1")
 	disguisedFormer := c.pod(t, "ns", "b-former", "a-former-sa", "b", "127.0.0.1")
 	goneFormer := c.pod(t, "ns", "gone-former", "a-former-sa", "gone", "127.0.0.1")
 	disguisedLimits := c.pod(t, "ns", "b-limits", "a-limits-sa", "b", "127.0.0.1")
@@ -114,6 +129,9 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 		{"of what counts for A in a pod labelled as B's", token(disguisedLimits), "", 403, "foreign-pod"},
 		{"of another namespace", token(elsewhere), "", 403, "foreign-pod"},
 		{"of a pod that claims another namespace's Gateway", token(foreign), "", 403, "foreign-pod"},
+		{"of a tenant's ServiceAccount of the name of one in the namespace of fleets", token(ofTenant), "", 403, "foreign-pod"},
+		{"of a tenant's pod that is only labelled", token(unsaid), "", 403, "foreign-pod"},
+		{"of another ServiceAccount in the namespace of fleets", token(notFleet), "", 403, "foreign-pod"},
 		{"of a pod without a label", token(unlabelled), "", 403, "foreign-pod"},
 		{"of a Gateway that is gone", token(gone), "", 403, "foreign-pod"},
 		{"of a deleted pod", deletedToken, "", 401, "invalid-token"},
@@ -144,6 +162,25 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 			}
 		})
 	}
+
+	t.Run("of a fleet in another namespace than its Gateway", func(t *testing.T) {
+		if code, answer := h.in(t).asker("127.0.0.1").ask(token(inFleets)); code != 200 {
+			t.Errorf("it is refused: %d %s", code, answer)
+		}
+		pods := identity.NewPods(identity.PodsOptions{Client: c.client, Namespaces: namespaces})
+		gateway, here := object.Name{Namespace: "tenant", Name: "a"}, netip.MustParseAddr("127.0.0.1")
+		for name, admit := range map[string]func(context.Context, object.Name, string, netip.Addr) error{"once": pods.Admit, "again": pods.Again()} {
+			if err := admit(t.Context(), gateway, inFleets.Name, here); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if admit(t.Context(), gateway, "tenant-a-2", netip.MustParseAddr("127.0.0.9")) == nil {
+				t.Errorf("%s: another address is let in", name)
+			}
+			if admit(t.Context(), object.Name{Namespace: "fleets", Name: "a"}, inFleets.Name, here) == nil {
+				t.Errorf("%s: it is let in as of a Gateway of the namespace that it is in", name)
+			}
+		}
+	})
 
 	// A proxy of the class that a Gateway had before serves until it has moved.
 	t.Run("of A's former fleet", func(t *testing.T) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +106,10 @@ func (s *Server) identify(ctx context.Context, token string, now time.Time) (*co
 	h, err := review(ctx, s.o.Client, token)
 	if err != nil {
 		return nil, object.Name{}, "", err
+	}
+	// Where fleets are, those of the namespace's own Gateways may be too. Elsewhere pods can't even be read.
+	if !slices.Contains(s.o.Namespaces(object.Name{Namespace: h.namespace}), h.namespace) {
+		return nil, object.Name{}, "", refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is in a namespace where no fleets are", h.namespace, h.pod))
 	}
 	pod, err := s.pod(ctx, h, now)
 	if err != nil {

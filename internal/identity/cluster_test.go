@@ -75,7 +75,7 @@ func startCluster(t *testing.T) *cluster {
 	if c.client, err = kube.NewWithWatch(config, kube.Options{Scheme: scheme.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{system, "ns", "other"} {
+	for _, name := range []string{system, "ns", "other", "tenant", "fleets"} {
 		c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	return c
@@ -184,7 +184,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	t.Helper()
 	h := &controller{
 		t: t, log: &output.Buffer{}, registry: prometheus.NewRegistry(),
-		fleets: map[object.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa", {Namespace: "third", Name: "a"}: "a-sa"},
+		fleets: map[object.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa", {Namespace: "third", Name: "a"}: "a-sa", {Namespace: "tenant", Name: "a"}: "tenant-a-sa"},
 	}
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	o.Log = log
@@ -192,7 +192,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 		o.Pod = "controller-1"
 	}
 	h.authority = c.authority(t, o)
-	h.server = identity.NewServer(identity.ServerOptions{Authority: h.authority, Client: c.client, Fleet: h.fleet, Limits: h.limits, Former: h.former, Log: log})
+	h.server = identity.NewServer(identity.ServerOptions{Authority: h.authority, Client: c.client, Namespaces: namespaces, Fleet: h.fleet, Limits: h.limits, Former: h.former, Log: log})
 	h.xds = xds.New(xds.Options{Log: log})
 	h.registry.MustRegister(h.server.Collectors()...)
 	h.registry.MustRegister(h.xds.Collectors()...)
@@ -212,7 +212,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 			Config:   h.authority.ServerTLS(tls.RequireAndVerifyClientCert, "h2"),
 			Identify: h.authority.Proxy,
 			Changed:  h.authority.Next,
-			Admit:    identity.NewPods(identity.PodsOptions{Client: c.client}).Admit,
+			Admit:    identity.NewPods(identity.PodsOptions{Client: c.client, Namespaces: namespaces}).Admit,
 		}); err != nil {
 			t.Error(err)
 		}
@@ -222,24 +222,33 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	return h
 }
 
-func (h *controller) fleet(gateway object.Name) (serviceAccount string, ok bool) {
+func (h *controller) fleet(gateway object.Name) (serviceAccount object.Name, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	serviceAccount, ok = h.fleets[gateway]
+	serviceAccount.Name, ok = h.fleets[gateway]
+	serviceAccount.Namespace = namespaces(gateway)[0]
 	return serviceAccount, ok
 }
 
-// limits is what counts requests for Gateway a.
-func (h *controller) limits(gateway object.Name) string {
-	if gateway == (object.Name{Namespace: "ns", Name: "a"}) {
-		return "a-limits-sa"
+// namespaces are those of the pods of a Gateway: fleets of namespace "tenant" are in "fleets".
+func namespaces(gateway object.Name) []string {
+	if gateway.Namespace == "tenant" {
+		return []string{"fleets"}
 	}
-	return ""
+	return []string{gateway.Namespace}
+}
+
+// limits is what counts requests for Gateway a.
+func (h *controller) limits(gateway object.Name) object.Name {
+	if gateway == (object.Name{Namespace: "ns", Name: "a"}) {
+		return object.Name{Namespace: "ns", Name: "a-limits-sa"}
+	}
+	return object.Name{}
 }
 
 // former is what Gateway a was before.
-func (h *controller) former(_ context.Context, gateway object.Name, serviceAccount string) (bool, error) {
-	return gateway == object.Name{Namespace: "ns", Name: "a"} && serviceAccount == "a-former-sa", nil
+func (h *controller) former(_ context.Context, gateway, serviceAccount object.Name) (bool, error) {
+	return gateway == object.Name{Namespace: "ns", Name: "a"} && serviceAccount == object.Name{Namespace: "ns", Name: "a-former-sa"}, nil
 }
 
 // counted returns the value of a counter for a reason.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,48 +25,56 @@ const (
 // itself only names the fleet; that it is of it, and as what, shows in the ServiceAccount, of
 // which the token is the proof.
 func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (object.Name, Role, error) {
-	gateway := gatewayOf(pod)
+	gateway := gatewayOf(pod, s.o.Namespaces)
 	if pod.Labels[labelGateway] == "" {
 		return gateway, "", refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
 	}
 	if full, ok := pod.Annotations[annotationGateway]; ok {
-		if named, isName := object.ParseName(full); !isName || named.Namespace != pod.Namespace {
-			return gateway, "", refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway of its own namespace: its annotation %s is %q",
+		if named, isName := object.ParseName(full); !isName || !slices.Contains(s.o.Namespaces(named), pod.Namespace) {
+			return gateway, "", refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway whose proxies are in its namespace: its annotation %s is %q",
 				pod.Namespace, pod.Name, annotationGateway, full))
 		}
 	}
+	own := object.Name{Namespace: h.namespace, Name: h.serviceAccount}
 	account, ok := s.o.Fleet(gateway)
 	if !ok {
 		return gateway, "", refuse(reasonForeign, fmt.Sprintf("Gateway %s has no fleet", gateway))
 	}
 	if s.o.Limits != nil {
-		if limits := s.o.Limits(gateway); limits != "" && h.serviceAccount == limits && pod.Spec.ServiceAccountName == limits {
+		if limits := s.o.Limits(gateway); !limits.IsZero() && own == limits && pod.Spec.ServiceAccountName == limits.Name {
 			return gateway, Limits, nil
 		}
 	}
-	if h.serviceAccount != account && s.o.Former != nil {
-		former, err := s.o.Former(ctx, gateway, h.serviceAccount)
+	if own != account && s.o.Former != nil {
+		former, err := s.o.Former(ctx, gateway, own)
 		if err != nil {
 			return gateway, "", err
 		}
 		if former {
-			account = h.serviceAccount
+			account = own
 		}
 	}
-	if h.serviceAccount != account || pod.Spec.ServiceAccountName != account {
-		return gateway, "", refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s, which is %s",
-			h.namespace, h.serviceAccount, gateway, account))
+	if own != account || pod.Spec.ServiceAccountName != account.Name {
+		return gateway, "", refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s is not that of the fleet of Gateway %s, which is %s", own, gateway, account))
 	}
 	return gateway, Proxy, nil
 }
 
-// gatewayOf returns the Gateway that a pod says it belongs to.
-func gatewayOf(pod *corev1.Pod) object.Name {
+// gatewayOf returns the Gateway that a pod says it belongs to, if its proxies may be in the pod's namespace.
+func gatewayOf(pod *corev1.Pod, namespaces func(object.Name) []string) object.Name {
 	gateway := object.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
-	if named, isName := object.ParseName(pod.Annotations[annotationGateway]); isName && named.Namespace == pod.Namespace {
+	if named, isName := object.ParseName(pod.Annotations[annotationGateway]); isName && slices.Contains(namespaces(named), pod.Namespace) {
 		gateway = named
 	}
 	return gateway
+}
+
+// orOwn is where the pods of a Gateway's fleet may be; without a function in the Gateway's namespace.
+func orOwn(namespaces func(object.Name) []string) func(object.Name) []string {
+	if namespaces != nil {
+		return namespaces
+	}
+	return func(gateway object.Name) []string { return []string{gateway.Namespace} }
 }
 
 // pod returns the pod that a token is bound to, if it runs.

@@ -20,6 +20,8 @@ import (
 type PodsOptions struct {
 	// Client reads the API server itself, not a cache.
 	Client client.Reader
+	// Namespaces returns those in which the pods of a Gateway's fleet may be; nil is the Gateway's own.
+	Namespaces func(gateway object.Name) []string
 	// AnySource lets pods connect from any address.
 	AnySource bool
 	Log       *slog.Logger
@@ -39,6 +41,7 @@ func NewPods(o PodsOptions) *Pods {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.Namespaces = orOwn(o.Namespaces)
 	return &Pods{o: o, asking: make(chan struct{}, maxReviews), failures: rate.Sometimes{First: firstLines, Interval: lineInterval}}
 }
 
@@ -55,18 +58,14 @@ func (p *Pods) Admit(ctx context.Context, gateway object.Name, pod string, sourc
 func (p *Pods) Again() func(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error {
 	read := map[string]*namespacePods{}
 	return func(ctx context.Context, gateway object.Name, name string, source netip.Addr) error {
-		in := read[gateway.Namespace]
-		if in == nil {
-			in = p.list(ctx, gateway.Namespace)
-			read[gateway.Namespace] = in
-		}
-		err := in.err
-		if err == nil {
-			err = gone(gateway.Namespace, name)
-			if pod := in.pods[name]; pod != nil {
-				err = p.check(pod, gateway, source)
+		err := p.first(gateway, name, source, func(namespace string) (*corev1.Pod, error) {
+			in := read[namespace]
+			if in == nil {
+				in = p.list(ctx, namespace)
+				read[namespace] = in
 			}
-		}
+			return in.pods[name], in.err
+		})
 		return p.judged(err, gateway, name)
 	}
 }
@@ -107,15 +106,44 @@ func (p *Pods) admit(ctx context.Context, gateway object.Name, name string, sour
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	pod := &corev1.Pod{}
-	err := p.o.Client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: name}, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone(gateway.Namespace, name)
-	case err != nil:
-		return fmt.Errorf("Pod %s/%s: %w", gateway.Namespace, name, err) //nolint:revive // a kind's name
+	return p.first(gateway, name, source, func(namespace string) (*corev1.Pod, error) {
+		pod := &corev1.Pod{}
+		err := p.o.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("Pod %s/%s: %w", namespace, name, err) //nolint:revive // a kind's name
+		}
+		return pod, nil
+	})
+}
+
+// first finds the pod in the first namespace in which it may be connected. While one can't be read, it may be there.
+func (p *Pods) first(gateway object.Name, name string, source netip.Addr, read func(namespace string) (*corev1.Pod, error)) error {
+	var failed, refused error
+	for _, namespace := range p.o.Namespaces(gateway) {
+		pod, err := read(namespace)
+		switch {
+		case err != nil:
+			failed = err
+			continue
+		case pod == nil:
+			err = gone(namespace, name)
+		default:
+			err = p.check(pod, gateway, source)
+		}
+		if err == nil {
+			return nil
+		}
+		if refused == nil || pod != nil {
+			refused = err
+		}
 	}
-	return p.check(pod, gateway, source)
+	if failed != nil {
+		return failed
+	}
+	return refused
 }
 
 // check refuses a pod that has ended, is another Gateway's, or has another address.
@@ -124,7 +152,7 @@ func (p *Pods) check(pod *corev1.Pod, gateway object.Name, source netip.Addr) er
 		return no
 	}
 	// A pod of the same name may be another one's by now.
-	if of := gatewayOf(pod); of != gateway {
+	if of := gatewayOf(pod, p.o.Namespaces); of != gateway {
 		return refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of Gateway %s", pod.Namespace, pod.Name, gateway))
 	}
 	if !p.o.AnySource {

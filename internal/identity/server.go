@@ -38,17 +38,20 @@ type ServerOptions struct {
 	// get and watch pods where there are Gateways.
 	Client kube.WithWatch
 
-	// Fleet returns the ServiceAccount of a Gateway's fleet, in the Gateway's
-	// namespace; false if the Gateway is to have none.
-	Fleet func(gateway object.Name) (serviceAccount string, ok bool)
+	// Namespaces returns those in which the pods of a Gateway's fleet may be; nil is the Gateway's own. What a pod of
+	// another namespace says counts for nothing.
+	Namespaces func(gateway object.Name) []string
+
+	// Fleet returns the ServiceAccount of a Gateway's fleet; false if the Gateway is to have none.
+	Fleet func(gateway object.Name) (serviceAccount object.Name, ok bool)
 
 	// Limits, if not nil, returns the ServiceAccount of the pods that count requests for a
-	// Gateway's fleet; empty if there is to be none.
-	Limits func(gateway object.Name) (serviceAccount string)
+	// Gateway's fleet; zero if there is to be none.
+	Limits func(gateway object.Name) (serviceAccount object.Name)
 
-	// Former, if not nil, reports whether another ServiceAccount is of a fleet that
-	// serves the Gateway still: that of a class which the Gateway had before.
-	Former func(ctx context.Context, gateway object.Name, serviceAccount string) (bool, error)
+	// Former, if not nil, reports whether another ServiceAccount, in one of those namespaces, is of a fleet that
+	// serves the Gateway still: that of a class which the Gateway had before, or in a former namespace.
+	Former func(ctx context.Context, gateway, serviceAccount object.Name) (bool, error)
 
 	// AnySource accepts tokens from any address, for networks that hide those of
 	// pods. Otherwise a token is accepted from its own pod's addresses only.
@@ -87,6 +90,7 @@ func NewServer(o ServerOptions) *Server {
 			Help: "Certificates that were issued to proxies.",
 		}),
 	}
+	s.o.Namespaces = orOwn(o.Namespaces)
 	if s.log == nil {
 		s.log = slog.Default()
 	}

@@ -95,7 +95,7 @@ func New(o Options, g *Gateway) (*Fleet, error) {
 	own := *g
 	own.Labels, own.Annotations = given(g.Labels), given(g.Annotations)
 	g = &own
-	f := &fleet{Gateway: g, options: &o, name: Name(g.Name, g.Class), settings: g.Settings}
+	f := &fleet{Gateway: g, options: &o, namespace: o.Places.Of(g.Name), name: o.Places.Name(g.Name, g.Class).Name, settings: g.Settings}
 	if f.settings == nil {
 		f.settings = &v1alpha1.Settings{}
 	}
@@ -235,8 +235,11 @@ func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
 	}
 	service := to.service()
 	if p.Shared {
-		all := Labels(f.Name, f.Class)
-		service.Spec.Selector = map[string]string{nameLabel: proxyName, GatewayLabel: all[GatewayLabel], ClassLabel: all[ClassLabel]}
+		own := f.ownLabels()
+		service.Spec.Selector = map[string]string{nameLabel: proxyName, GatewayLabel: own[GatewayLabel], ClassLabel: own[ClassLabel]}
+		if f.isElsewhere() { // there are proxies of other tenants' Gateways of that name
+			service.Spec.Selector[NamespaceLabel] = own[NamespaceLabel]
+		}
 	}
 	objects = append(objects, service)
 	before := len(objects)
@@ -309,18 +312,12 @@ func (f *fleet) bootstrapOf(workload, revision string) apiObject {
 	}
 }
 
-// PreviewName is the name of the Service that leads to proxies which wait for their promotion. It ends
-// with a hash, so that it is that of no other Gateway's fleet.
-func PreviewName(g *Gateway) string {
-	return shortened(Name(g.Name, g.Class)+"-preview", g.Name.Name+"/"+g.Class+"/preview")
-}
-
 // previewService leads to the proxies of a revision that clients are not led to yet, from within the
 // cluster.
 func (f *fleet) previewService(workload, revision string) apiObject {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: f.revisionMeta(PreviewName(f.Gateway), revision),
+		ObjectMeta: f.revisionMeta(f.options.Places.PreviewName(f.Name, f.Class).Name, revision),
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: selecting(workload), Ports: f.servicePorts(nil),
 		},
@@ -345,13 +342,6 @@ func LiveOf(s *corev1.Service) string {
 		return live
 	}
 	return s.Name
-}
-
-// OfRevision reports whether a live object of a Gateway belongs to one revision of its proxies, and
-// goes when that does.
-func OfRevision(o metav1.Object) bool {
-	gateway, ok := GatewayOf(o)
-	return ok && o.GetLabels()[RevisionLabel] != "" && o.GetName() != Name(gateway, ClassOf(o)) && o.GetName() != LimitsName(gateway, ClassOf(o))
 }
 
 // serviceAnnotations say what the Service leads to.

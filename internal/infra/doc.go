@@ -5,8 +5,8 @@
 //   - Render is pure: the result depends on the arguments alone, and there is no client here.
 //   - Names depend on the Gateway and its class alone, so that a restart finds what
 //     was made before.
-//   - Every object has its Gateway as owner, so that Kubernetes deletes it with the
-//     Gateway, whether we run or not.
+//   - Every object in its Gateway's namespace has that as owner, so that Kubernetes deletes it with the
+//     Gateway, whether we run or not. Others go when package apply sees that the Gateway is gone.
 //
 // What a Gateway serves does not belong here: its proxies get that over xDS. How objects come
 // into the cluster, and out of it, is for package apply.

@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Where requests are counted for all proxies of a Gateway together, a pod beside them counts. It
@@ -28,15 +26,12 @@ const (
 	limitsMemoryMax = "384Mi"
 )
 
-// LimitsName returns the name of the objects that count requests for a Gateway, in its namespace.
-// It ends with a hash, so that it is that of no other Gateway's fleet.
-func LimitsName(gateway object.Name, class string) string {
-	return shortened(Name(gateway, class)+"-limits", gateway.Name+"/"+class+"/limits")
-}
+// limitsName is the name of the objects that count requests.
+func (f *fleet) limitsName() string { return limitsNameIn(f.namespace, f.Name, f.Class) }
 
 // limitsAddress is where proxies reach what counts for them.
 func (f *fleet) limitsAddress() string {
-	return fmt.Sprintf("%s.%s.svc:%d", LimitsName(f.Name, f.Class), f.Name.Namespace, limitsPort)
+	return fmt.Sprintf("%s.%s.svc:%d", f.limitsName(), f.namespace, limitsPort)
 }
 
 // limits are the objects that count requests; none where nothing is counted together.
@@ -97,13 +92,13 @@ func (f *fleet) limits() []apiObject {
 
 // limitsSelector picks the pods that count.
 func (f *fleet) limitsSelector() map[string]string {
-	return map[string]string{nameLabel: limitsName, InstanceLabel: LimitsName(f.Name, f.Class)}
+	return map[string]string{nameLabel: limitsName, InstanceLabel: f.limitsName()}
 }
 
 // limitsMeta is the metadata of these objects, which tell them from those of the proxies.
 func (f *fleet) limitsMeta() metav1.ObjectMeta {
 	out := f.meta(nil, nil)
-	out.Name = LimitsName(f.Name, f.Class)
+	out.Name = f.limitsName()
 	out.Labels[nameLabel], out.Labels[InstanceLabel], out.Labels[componentLabel] = limitsName, out.Name, "limits"
 	return out
 }

@@ -71,7 +71,7 @@ const (
 // maxName is the longest name of a Service and the longest value of a label.
 const maxName = 63
 
-// Name returns the name of a Gateway's objects, in the Gateway's namespace:
+// Name returns the name of a Gateway's objects where they are in the Gateway's namespace; Places.Name knows the others:
 // <gateway>-<class>, as GEP-1762 has it. It is the name of a Service too, whose
 // rules are the strictest: no more than 63 letters, digits and dashes, a letter
 // first. A hash ends the name where those rules cost it something, and where the
@@ -83,14 +83,19 @@ func Name(gateway object.Name, class string) string {
 		name = "class-" + shared
 		return shortened(strings.ReplaceAll(name, ".", "-"), gateway.Name)
 	}
-	plain := strings.ReplaceAll(name, ".", "-")
-	if first := plain[0]; first < 'a' || first > 'z' {
-		plain = "gw-" + plain
-	}
+	plain := lettered(strings.ReplaceAll(name, ".", "-"))
 	if plain == name && len(name) <= maxName && !strings.Contains(class, "-") {
 		return name
 	}
 	return shortened(plain, gateway.Name+"/"+class)
+}
+
+// lettered is a name that begins with a letter.
+func lettered(name string) string {
+	if first := name[0]; first < 'a' || first > 'z' {
+		return "gw-" + name
+	}
+	return name
 }
 
 // shortened ends a text with the hash of what it stands for, and cuts it where it
@@ -112,7 +117,10 @@ func LabelValue(name string) string {
 	return shortened(name, name)
 }
 
-// Labels are those of every object of a fleet.
+// NamespaceLabel is on the objects of a fleet in another namespace than the Gateway's: which that is.
+const NamespaceLabel = "gatehouse.dev/gateway-namespace"
+
+// Labels are those of every object of a fleet in the Gateway's namespace.
 func Labels(gateway object.Name, class string) map[string]string {
 	return map[string]string{
 		GatewayLabel:   LabelValue(gateway.Name),

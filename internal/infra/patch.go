@@ -31,7 +31,7 @@ func (f *fleet) patched(object apiObject) (apiObject, error) {
 			return nil, fmt.Errorf("patches[%d] of the %s: %w", i, kind, err)
 		}
 		labels, annotations := kept(object.GetLabels(), out.GetLabels()), kept(object.GetAnnotations(), out.GetAnnotations())
-		maps.Copy(labels, Labels(f.Name, f.Class))
+		maps.Copy(labels, f.ownLabels())
 		out.SetLabels(labels)
 		out.SetAnnotations(f.annotations(annotations))
 		out.SetOwnerReferences(object.GetOwnerReferences())

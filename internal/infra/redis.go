@@ -63,7 +63,7 @@ func (f *fleet) redis() (args []string, volume *corev1.Volume, mount *corev1.Vol
 		&corev1.VolumeMount{Name: "gatehouse-redis", MountPath: redisDir, ReadOnly: true}
 }
 
-// RedisFile is an entry of an object in the Gateway's namespace that the pods of a Redis get as a
+// RedisFile is an entry of an object in the fleet's namespace that the pods of a Redis get as a
 // file of its name.
 type RedisFile struct {
 	Kind     string // Secret or ConfigMap

@@ -3,13 +3,14 @@ package infra
 import (
 	"maps"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Options are what all fleets of a controller have in common.
@@ -25,6 +26,7 @@ type Options struct {
 	ControllerNamespace string
 	ControllerService   string
 	XDSPort, APIPort    int // of that Service
+	Places              Places
 	// Authorities are the certificates, PEM, by which proxies know their controller.
 	Authorities []byte
 }
@@ -32,10 +34,11 @@ type Options struct {
 // fleet is what the objects of a Gateway are rendered from.
 type fleet struct {
 	*Gateway
-	options  *Options
-	name     string // of all objects but those of one revision
-	live     string // of the workload that clients are led to
-	settings *v1alpha1.Settings
+	options   *Options
+	namespace string
+	name      string // of all objects but those of one revision
+	live      string // of the workload that clients are led to
+	settings  *v1alpha1.Settings
 }
 
 // Render returns the objects of a Gateway's fleet that there is nothing of yet. The result
@@ -91,13 +94,27 @@ func (f *fleet) bootstrap() []byte {
 // those that all objects have.
 func (f *fleet) meta(labels, annotations map[string]string) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{
-		Namespace:   f.Name.Namespace,
+		Namespace:   f.namespace,
 		Name:        f.name,
 		Labels:      f.labels(labels),
 		Annotations: f.annotations(annotations),
 	}
-	if f.UID != "" { // else the Gateway is from a file, and the cluster doesn't know it
+	// A Gateway from a file has no UID: the cluster doesn't know it. Nothing can be owned from another namespace.
+	if f.UID != "" && !f.isElsewhere() {
 		out.OwnerReferences = []metav1.OwnerReference{OwnedBy(f.Name, f.UID)}
+	}
+	return out
+}
+
+// isElsewhere reports whether the fleet is in another namespace than its Gateway.
+func (f *fleet) isElsewhere() bool { return f.namespace != f.Name.Namespace }
+
+// ownLabels are those that we find our objects by.
+func (f *fleet) ownLabels() map[string]string {
+	out := Labels(f.Name, f.Class)
+	out[InstanceLabel] = f.name
+	if f.isElsewhere() {
+		out[NamespaceLabel] = f.Name.Namespace
 	}
 	return out
 }
@@ -115,7 +132,7 @@ func (f *fleet) labels(further map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, f.Labels)
 	maps.Copy(out, further)
-	maps.Copy(out, Labels(f.Name, f.Class))
+	maps.Copy(out, f.ownLabels())
 	return out
 }
 
@@ -126,5 +143,8 @@ func (f *fleet) annotations(further map[string]string) map[string]string {
 	maps.Copy(out, map[string]string{
 		GatewayAnnotation: f.Name.String(), classAnnotation: f.Class, ControllerAnnotation: f.options.ControllerName,
 	})
+	if f.isElsewhere() && f.UID != "" {
+		out[gatewayUIDAnnotation] = string(f.UID)
+	}
 	return out
 }

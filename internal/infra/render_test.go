@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
@@ -110,7 +111,7 @@ func renderPlan(t *testing.T, g *Gateway, p Plan) map[string][]byte {
 		if o.GetLabels()[nameLabel] == limitsName {
 			kind = "limits " + kind
 		}
-		if OfRevision(o) && kind != "Deployment" {
+		if testOptions.Places.OfRevision(o) && kind != "Deployment" {
 			kind = "revision " + kind
 		}
 		fmt.Fprintln(&kinds, kind)
@@ -145,7 +146,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("Name(%q, %q) = %q is no name for a Service", gateway, class, name)
 		}
 		pair := [2]string{gateway, class}
-		limits := LimitsName(object.Name{Namespace: "ns", Name: gateway}, class)
+		limits := Places{}.LimitsName(object.Name{Namespace: "ns", Name: gateway}, class).Name
 		if other, taken := names[limits]; !isLabel(limits) || taken && other != [2]string{"limits of " + gateway, class} {
 			t.Errorf("LimitsName(%q, %q) = %q is no name for a Service, or another's", gateway, class, limits)
 		}
@@ -160,6 +161,67 @@ func TestNames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// In a namespace for all fleets no two share a name, whatever their Gateways' namespaces are called, nor do parts of theirs;
+// and a revision appended to a name is cut off none.
+func TestNamesElsewhere(t *testing.T) {
+	places := Places{Namespace: "fleets"}
+	names := map[string]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[a-c0]([a-c-]{0,3}[a-c0])?(x{50}y)?`)
+		gateway, class := object.Name{Namespace: word.Draw(t, "namespace"), Name: word.Draw(t, "gateway")}, word.Draw(t, "class")
+		whole := gateway.String() + " " + class
+		name := places.Name(gateway, class).Name
+		for part, name := range map[string]string{
+			"": name, "limits": places.LimitsName(gateway, class).Name, "preview": places.PreviewName(gateway, class).Name,
+			"revision": revised(name, "r00000000"),
+		} {
+			if !isLabel(name) || !strings.HasPrefix(name, places.Name(gateway, class).Name) {
+				t.Errorf("%q is no name for the %s of %s", name, part, whole)
+			}
+			if other, taken := names[name]; taken && other != part+" "+whole {
+				t.Errorf("%q is the name of %s and %s %s", name, other, part, whole)
+			}
+			names[name] = part + " " + whole
+		}
+	})
+	shared := object.SharedFleet("platform", "class")
+	if a, b := places.Name(shared, "class"), places.Name(object.SharedFleet("other", "class"), "class"); a == b || !isLabel(a.Name) {
+		t.Errorf("shared fleets of two namespaces are %s and %s", a, b)
+	}
+}
+
+// Whose an object is follows from what it says only where fleets are: a tenant can have one say anything.
+func TestGatewayOf(t *testing.T) {
+	elsewhere := Places{Namespace: "fleets", Former: []string{"old"}}
+	moving := Places{Namespace: "fleets", Former: []string{OfGateways}}
+	for _, c := range []struct {
+		places    Places
+		namespace string
+		gateway   string
+		is        bool
+	}{
+		{Places{}, "shop", "shop/web", true},
+		{Places{}, "team", "shop/web", false},
+		{elsewhere, "fleets", "shop/web", true},
+		{elsewhere, "old", "shop/web", true},
+		{elsewhere, "shop", "shop/web", false},
+		{elsewhere, "team", "shop/web", false},
+		{elsewhere, "fleets", "fleets/web", true},
+		{elsewhere, "fleets", "shop/web/x", false},
+		{elsewhere, "fleets", "web", false},
+		{moving, "shop", "shop/web", true},
+		{moving, "team", "shop/web", false},
+	} {
+		o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.namespace, Name: "any",
+			Labels: map[string]string{ManagedByLabel: ManagedBy}, Annotations: map[string]string{GatewayAnnotation: c.gateway},
+		}}
+		if of, is := c.places.GatewayOf(o); is != c.is || is && of.String() != c.gateway {
+			t.Errorf("with %+v an object in %s that says %s is of %s, %t", c.places, c.namespace, c.gateway, of, is)
+		}
+	}
 }
 
 func isLabel(s string) bool {

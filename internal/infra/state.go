@@ -1,5 +1,7 @@
 package infra
 
+import "github.com/gatehouse-dev/gatehouse/internal/object"
+
 // State is what there is to say of a Gateway's fleet.
 type State struct {
 	// Problem is why the fleet can't be made what it should be; empty while it can.
@@ -17,7 +19,7 @@ type State struct {
 	NotCounting string `json:"notCounting,omitempty"`
 	// Serving is the Service that clients are to use, while the Gateway moves here from
 	// fleets of other classes; empty where it doesn't.
-	Serving string `json:"serving,omitempty"`
+	Serving object.Name `json:"servingService,omitzero"`
 }
 
 // Step is where proxies of another revision are on their way to serving.

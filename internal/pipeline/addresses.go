@@ -30,8 +30,8 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	if r := state.Rollout; r.Why != "" {
 		in.Rollout = condition.NoteRollout(r.Newest, r.Wanted, r.Why)
 	}
-	in.RolledOut = rolledOut(gw.Fleet.Namespace, state.Step)
-	own := object.Name{Namespace: gw.Fleet.Namespace, Name: infra.Name(gw.Fleet, gw.Class)}
+	in.RolledOut = rolledOut(p.Options.Places.Of(gw.Fleet), state.Step)
+	own := p.Options.Places.Name(gw.Fleet, gw.Class)
 	in.NoAddress = p.locateAt(c, gw.Fleet, own, state, in)
 	if p.Options.Mode == features.Unmanaged {
 		return // there are no fleets between which a Gateway moves
@@ -81,7 +81,7 @@ func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service object.Name, state inf
 		if label := infra.LabelValue(gateway.Name); !ok || s.Labels[infra.GatewayLabel] != label {
 			return condition.AddressNoUnmanagedService(service.String(), infra.GatewayLabel, label)
 		}
-	} else if !ok || !belongs(s, gateway) {
+	} else if !ok || !p.belongs(s, gateway) {
 		return condition.AddressNoService(service.String(), state.Problem)
 	}
 	in.BindAddresses, in.ClusterAddresses = infra.Addresses(s)
@@ -92,16 +92,16 @@ func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service object.Name, state inf
 }
 
 // formerService returns the Service that clients are to use while a Gateway moves from
-// one class to another; false if that is the Gateway's own. Before anything is known
+// one class, or namespace, to another; false if that is the Gateway's own. Before anything is known
 // of the new fleet, a former one that has an address is as good as it was.
 func (p *Pipeline) formerService(c *flow.Ctx, gateway, own object.Name, state infra.State) (former object.Name, ok bool) {
 	for name, s := range flow.Select(c, p.fleetServices, gateway).All() {
 		switch addresses, _ := infra.Addresses(s); {
 		case name == own:
-			if state.Serving == own.Name {
+			if state.Serving == own {
 				return name, false
 			}
-		case name.Name == state.Serving:
+		case name == state.Serving:
 			return name, true
 		case !ok && len(addresses) > 0:
 			former, ok = name, true
@@ -112,7 +112,7 @@ func (p *Pipeline) formerService(c *flow.Ctx, gateway, own object.Name, state in
 
 // belongs reports whether a Service is of a Gateway's fleet, and not somebody else's
 // of the same name.
-func belongs(s *corev1.Service, gateway object.Name) bool {
-	of, ok := infra.GatewayOf(s)
+func (p *Pipeline) belongs(s *corev1.Service, gateway object.Name) bool {
+	of, ok := p.Options.Places.GatewayOf(s)
 	return ok && of == gateway
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -98,7 +97,7 @@ func (p *Pipeline) declareInfra() {
 func (p *Pipeline) declareFleetServices() {
 	p.fleetServices = flow.NewIndex(p.Inputs.Services,
 		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
-			if gateway, ok := infra.OfFleet(s, p.Options.Topology.ControllerName); ok {
+			if gateway, ok := p.Options.Places.OfFleet(s, p.Options.Topology.ControllerName); ok {
 				yield(gateway)
 			}
 		}, object.Name.Compare)
@@ -106,11 +105,7 @@ func (p *Pipeline) declareFleetServices() {
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, string)) {
 			var newest *corev1.Service
 			for _, s := range flow.Select(c, p.fleetServices, name).All() {
-				owner := types.UID("") // the Gateways of files have no UID, and own nothing
-				if ref := metav1.GetControllerOf(s); ref != nil {
-					owner = ref.UID
-				}
-				if owner != gw.UID || s.DeletionTimestamp != nil {
+				if infra.GatewayUID(s) != gw.UID || s.DeletionTimestamp != nil {
 					continue // of an earlier Gateway of that name, or on its way out
 				}
 				if newest == nil || newest.CreationTimestamp.Before(&s.CreationTimestamp) {

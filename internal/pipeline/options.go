@@ -5,6 +5,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -33,6 +34,8 @@ type Options struct {
 	Addresses []string
 	// Mode is who runs the proxies, and where.
 	Mode features.Mode
+	// Places are where fleets are.
+	Places infra.Places
 	// FleetsAlone says that fleets are made, and that somebody else makes the configuration of their proxies: what that asks
 	// of fleets comes by SetAsked.
 	FleetsAlone bool

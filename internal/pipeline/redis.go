@@ -16,7 +16,7 @@ func (p *Pipeline) redisLacks(c *flow.Ctx, gateway object.Name) string {
 		return ""
 	}
 	for _, file := range infra.RedisFiles(gw.Parameters.Limits.Redis) {
-		at := object.Name{Namespace: gateway.Namespace, Name: file.Name}
+		at := object.Name{Namespace: p.Options.Places.Of(gateway), Name: file.Name}
 		if !file.Optional && !p.hasEntry(c, file.Kind, at, file.Entry) {
 			return condition.RedisLacks(file.Kind, at.String(), file.Entry)
 		}

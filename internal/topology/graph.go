@@ -51,6 +51,8 @@ type Options struct {
 	// Provisioned says that a Service leads clients to a Gateway's proxies: addresses
 	// are the Service's, and its ports are the listeners'.
 	Provisioned bool
+	// FleetNamespace is the namespace of all Gateways' proxies; empty for those of the Gateways.
+	FleetNamespace string
 	// AnyName says that Services and XBackends may lead to any name, also to those of
 	// this host: whoever writes them runs the proxies too. Messages name all objects then.
 	AnyName bool

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,7 +127,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			}
 			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), class: class.Name, refused: refused, fleet: class.sharedFleet()}
 			if fields := g.unallowed(p, own); len(fields) > 0 {
-				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
+				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, g.allowedText(p, own), fields))
 				p.settings = g.levels(class, nil)
 			} else if own != nil {
 				if errs := parameters.CheckWhole(p.settings, g.options.place()); len(errs) > 0 {
@@ -194,7 +195,26 @@ func (g *Graph) unallowed(p *gatewayParameters, own *v1alpha1.GatewayParameters)
 	if own == nil || g.options.AnyName && !g.options.Provisioned {
 		return nil
 	}
-	return parameters.Unallowed(&own.Spec.Settings, parameters.Allowed(p.allow))
+	return parameters.Unallowed(&own.Spec.Settings, g.allowed(p, own))
+}
+
+// allowed is what a Gateway may set by parameters of its own. Pods reach Secrets and ServiceAccounts of their namespace,
+// so that nobody may say what is in those of another namespace than his.
+func (g *Graph) allowed(p *gatewayParameters, own *v1alpha1.GatewayParameters) v1alpha1.AllowedParameters {
+	allowed, elsewhere := parameters.Allowed(p.allow), g.options.FleetNamespace
+	if allowed == v1alpha1.AllowAll && elsewhere != "" && elsewhere != own.Namespace {
+		return v1alpha1.AllowSafe
+	}
+	return allowed
+}
+
+// allowedText says that in a message.
+func (g *Graph) allowedText(p *gatewayParameters, own *v1alpha1.GatewayParameters) string {
+	allowed, counts := parameters.Allowed(p.allow), g.allowed(p, own)
+	if allowed == counts {
+		return string(allowed)
+	}
+	return fmt.Sprintf("%s, which counts as %s while all proxies are in namespace %s", allowed, counts, g.options.FleetNamespace)
 }
 
 // levels merges the settings of the options, of a class, and of a Gateway's own

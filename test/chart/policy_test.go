@@ -101,7 +101,7 @@ func (b *bound) fleet(settings *v1alpha1.Settings, external ...string) error {
 func (b *bound) trusts(kind string) {
 	b.Helper()
 	var o appsv1.Deployment
-	name := infra.LimitsName(object.Name{Namespace: "team", Name: "web"}, "gatehouse")
+	name := infra.Places{}.LimitsName(object.Name{Namespace: "team", Name: "web"}, "gatehouse").Name
 	b.must(b.admin.Get(b.Context(), client.ObjectKey{Namespace: "team", Name: name}, &o))
 	var from []string
 	for _, v := range o.Spec.Template.Spec.Volumes {

@@ -71,7 +71,7 @@ func TestOwnProxies(t *testing.T) {
 	}
 	// The name of what counts, of which the page says how to make it.
 	_, hash, _ := strings.Cut(page.console[1], "\n")
-	name := infra.LimitsName(object.Name{Namespace: "shop", Name: "web"}, "gatehouse")
+	name := infra.Places{}.LimitsName(object.Name{Namespace: "shop", Name: "web"}, "gatehouse").Name
 	if want := "web-gatehouse-limits-" + strings.TrimSpace(hash); name != want {
 		t.Errorf("the page says %s of what is called %s", want, name)
 	}
@@ -308,8 +308,13 @@ func (c *controllers) runPod(t *testing.T, made *corev1.Pod, ports controllerPor
 // makePod makes a pod of a template that has an address, as far as the API server knows.
 func (c *controllers) makePod(t *testing.T, template corev1.PodTemplateSpec, name string) *corev1.Pod {
 	t.Helper()
+	return c.makePodIn(t, "shop", template, name)
+}
+
+func (c *controllers) makePodIn(t *testing.T, namespace string, template corev1.PodTemplateSpec, name string) *corev1.Pod {
+	t.Helper()
 	made := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	made.Namespace, made.Name = "shop", name
+	made.Namespace, made.Name = namespace, name
 	if err := c.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}

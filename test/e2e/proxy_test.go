@@ -63,7 +63,9 @@ func startFleetController(t *testing.T, c client.WithWatch, api, port int) *flee
 	})
 	certificates := identity.NewServer(identity.ServerOptions{
 		Authority: authority, Client: c, Log: log,
-		Fleet: func(gateway object.Name) (string, bool) { return fleetAccount, gateway == fleetGateway },
+		Fleet: func(gateway object.Name) (object.Name, bool) {
+			return object.Name{Namespace: fleetGateway.Namespace, Name: fleetAccount}, gateway == fleetGateway
+		},
 	})
 	f := &fleetController{api: api, xds: port, server: xds.New(xds.Options{Log: log})}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -91,3 +91,19 @@ gatehouse-{{ (include "gatehouse.config" . | fromYaml).controllerName | sha256su
 {{- end -}}
 {{- $names | uniq | toJson -}}
 {{- end -}}
+
+{{/* The namespaces that fleets may be in, likewise: as Places.Watched of internal/infra. */}}
+{{- define "gatehouse.fleetNamespaces" -}}
+{{- $in := .Values.config.infrastructure | default dict -}}
+{{- $names := include "gatehouse.namespaces" . | fromJsonArray -}}
+{{- $further := compact (list $in.namespace) -}}
+{{- $ofGateways := not $in.namespace -}}
+{{- if kindIs "slice" $in.formerNamespaces -}}
+{{- range $in.formerNamespaces -}}
+{{- if eq . "*" -}}{{- $ofGateways = true -}}{{- else -}}{{- $further = append $further . -}}{{- end -}}
+{{- end -}}
+{{- else -}}{{- $ofGateways = true -}}{{- end -}}
+{{- if not $ofGateways -}}{{- $names = $further -}}
+{{- else if $names -}}{{- $names = concat $names $further -}}{{- end -}}
+{{- $names | uniq | toJson -}}
+{{- end -}}
