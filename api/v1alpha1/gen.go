@@ -50,7 +50,7 @@ type page struct {
 // foreign are the fields whose types are Kubernetes' own.
 var foreign = map[string]bool{
 	"affinity": true, "backendRef": true, "behavior": true, "containers": true, "env": true, "imagePullSecrets": true,
-	"initContainers": true, "resources": true, "samplingFraction": true, "securityContext": true,
+	"initContainers": true, "lifecycle": true, "resources": true, "samplingFraction": true, "securityContext": true,
 	"strategy": true, "tolerations": true, "topologySpreadConstraints": true, "updateStrategy": true,
 	"volumeMounts": true, "volumes": true,
 }

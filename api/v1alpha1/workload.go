@@ -196,6 +196,33 @@ type Container struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitzero"`
+
+	// HostPorts are ports of the node at which listeners can be reached beside their
+	// Service.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	HostPorts []HostPort `json:"hostPorts,omitzero"`
+
+	// Lifecycle are hooks at the start and the end of the container. What a preStop hook
+	// sleeps is added to the default of the pod's terminationGracePeriodSeconds.
+	// +optional
+	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
+}
+
+// HostPort is the port of a node for a listener's port.
+type HostPort struct {
+	// ListenerPort is the port of one or more listeners.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	ListenerPort int32 `json:"listenerPort"`
+
+	// HostPort is the port of each node that has a proxy.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	HostPort int32 `json:"hostPort"`
 }
 
 // Image names a container image. What isn't set is that of the controller's image.

@@ -48,6 +48,7 @@ func TestFleets(t *testing.T) {
 		"says why a first rollout stands still":   testFirstRollout,
 		"settles for what the API server makes":   testAdmission,
 		"parameters that can't be put into force": testBadPatch,
+		"pods as the guide has them":              testPodGuide,
 		"counts beside the proxies":               testLimits,
 	} {
 		t.Run(name, func(t *testing.T) {

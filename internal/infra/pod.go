@@ -50,8 +50,8 @@ const (
 	graceAfterDrain = 5 * time.Second
 )
 
-// podTemplate is the proxies' pods. Nothing in it depends on listeners or routes,
-// nor on the authorities, which are rotated: proxies learn of all that while they
+// podTemplate is the proxies' pods. Nothing in it depends on listeners or routes, but for ports of
+// nodes, nor on the authorities, which are rotated: proxies learn of all that while they
 // run, and a change of the template would replace them.
 func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 	pod := f.settings.Pod
@@ -62,7 +62,7 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	grace := int64(math.Ceil((drain.delay + drain.timeout + graceAfterDrain).Seconds()))
+	grace := int64(math.Ceil((drain.delay+drain.timeout+graceAfterDrain).Seconds())) + f.sleeps()
 	container, err := f.container(drain)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
@@ -228,7 +228,8 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		ImagePullPolicy: pull,
 		Args:            f.args(drain),
 		Env:             c.Env,
-		Ports:           []corev1.ContainerPort{{Name: "metrics", ContainerPort: HealthPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           append([]corev1.ContainerPort{{Name: "metrics", ContainerPort: HealthPort, Protocol: corev1.ProtocolTCP}}, f.hostPorts(c.HostPorts)...),
+		Lifecycle:       c.Lifecycle,
 		Resources:       f.resources(c.Resources),
 		SecurityContext: &security,
 		VolumeMounts:    append(mounts, c.VolumeMounts...),
@@ -239,6 +240,31 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		LivenessProbe:  probe("/healthz", 10, 5, 6),
 	}
 	return out, nil
+}
+
+// hostPorts are the ports of listeners that nodes have too.
+func (f *fleet) hostPorts(hostPorts []v1alpha1.HostPort) (out []corev1.ContainerPort) {
+	for _, h := range hostPorts {
+		for _, p := range f.Ports {
+			if int32(p.Port) != h.ListenerPort {
+				continue
+			}
+			protocol, name := corev1.ProtocolTCP, fmt.Sprintf("tcp-%d", p.Port)
+			if p.UDP {
+				protocol, name = corev1.ProtocolUDP, fmt.Sprintf("udp-%d", p.Port)
+			}
+			out = append(out, corev1.ContainerPort{Name: name, ContainerPort: int32(p.Target), HostPort: h.HostPort, Protocol: protocol})
+		}
+	}
+	return out
+}
+
+// sleeps is for how many seconds a hook has the proxy wait before it is told to end.
+func (f *fleet) sleeps() int64 {
+	if c := f.settings.Container; c != nil && c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil {
+		return c.Lifecycle.PreStop.Sleep.Seconds
+	}
+	return 0
 }
 
 // probe asks a container of a fleet for its health.

@@ -117,6 +117,9 @@ func CheckWhole(s *v1alpha1.Settings, where Place) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at.Child("minReplicas"), *a.MinReplicas, fmt.Sprintf("is more than maxReplicas, which is %d", *a.MaxReplicas)))
 		}
 	}
+	if s.Container != nil {
+		errs = append(errs, checkHostPorts(at.Child("container", "hostPorts"), s.Container.HostPorts)...)
+	}
 	if s.Container != nil && s.Container.Resources != nil {
 		errs = append(errs, checkResources(at.Child("container", "resources"), s.Container.Resources)...)
 	}
@@ -181,6 +184,22 @@ func checkService(at *field.Path, s *v1alpha1.Service) field.ErrorList {
 	}
 	if len(s.IPFamilies) == 2 && s.IPFamilies[0] == s.IPFamilies[1] {
 		errs = append(errs, field.Duplicate(at.Child("ipFamilies").Index(1), s.IPFamilies[1]))
+	}
+	return errs
+}
+
+// checkHostPorts finds ports of a node that two would have.
+func checkHostPorts(at *field.Path, ports []v1alpha1.HostPort) (errs field.ErrorList) {
+	listeners, hosts := map[int32]bool{}, map[int32]bool{}
+	for i, p := range ports {
+		at := at.Index(i)
+		if listeners[p.ListenerPort] {
+			errs = append(errs, field.Duplicate(at.Child("listenerPort"), p.ListenerPort))
+		}
+		if hosts[p.HostPort] {
+			errs = append(errs, field.Duplicate(at.Child("hostPort"), p.HostPort))
+		}
+		listeners[p.ListenerPort], hosts[p.HostPort] = true, true
 	}
 	return errs
 }

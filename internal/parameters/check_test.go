@@ -71,11 +71,12 @@ func TestCheckParameters(t *testing.T) {
 // together.
 func TestCheckWhole(t *testing.T) {
 	for text, want := range map[string][]string{
-		"deployment: {autoscaling: {maxReplicas: 2}}":                                 nil,
-		"deployment: {autoscaling: {minReplicas: 2}}":                                 {"spec.deployment.autoscaling.maxReplicas"},
-		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                 {"spec.deployment.autoscaling.minReplicas"},
-		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}": nil,
-		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":  {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
+		"deployment: {autoscaling: {maxReplicas: 2}}":                                                                                    nil,
+		"deployment: {autoscaling: {minReplicas: 2}}":                                                                                    {"spec.deployment.autoscaling.maxReplicas"},
+		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                                                                    {"spec.deployment.autoscaling.minReplicas"},
+		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}":                                                    nil,
+		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":                                                     {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
+		"container: {hostPorts: [{listenerPort: 80, hostPort: 80}, {listenerPort: 80, hostPort: 81}, {listenerPort: 81, hostPort: 80}]}": {"spec.container.hostPorts[1].listenerPort", "spec.container.hostPorts[2].hostPort"},
 		"limits: {replicas: 1}":                                                                nil,
 		"limits: {replicas: 2}":                                                                {"spec.limits.replicas"},
 		"limits: {replicas: 2, redis: {host: redis.svc}}":                                      nil,
