@@ -30,6 +30,13 @@ func ListenerUnsupportedValue(field, problem string) metav1.Condition {
 	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonUnsupportedValue, field+": "+problem)
 }
 
+// ListenerFilterInvalid says that a filter before routing has a value that can't be served, with the problem that a
+// rule of a route would have with it.
+func ListenerFilterInvalid(problem metav1.Condition) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonUnsupportedValue,
+		problem.Message+"; until then all requests of the listener are answered with 500")
+}
+
 // ListenerPortOutOfRange says that the shifted port is not a port.
 func ListenerPortOutOfRange(port, offset int) metav1.Condition {
 	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable,

@@ -34,6 +34,8 @@ func httpFilters(c *ir.Chain) []*hcmv3.HttpFilter {
 
 // allFilters is what every connection manager has.
 var allFilters = slices.Concat([]*hcmv3.HttpFilter{
+	// Before what it keeps is removed.
+	optional(scopeSlot, &filterchainv3.FilterChainConfig{}),
 	// The first for requests and so the last for answers: no other filter meets
 	// a client's internal headers, nor can leave some behind.
 	{
@@ -49,6 +51,8 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
+	// Before all that depends on the route, since the route is chosen anew behind it.
+	optional(preroutingSlot, &filterchainv3.FilterChainConfig{}),
 	// Before it is known who may pass: these count those too that are turned away, such as who tries
 	// passwords.
 	optional(earlyWhen, &filterchainv3.FilterChainConfig{}),

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -48,7 +49,7 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 			Action: direct(http.StatusMisdirectedRequest),
 		}}
 	}
-	if err := setHostFilters(vh, h); err != nil {
+	if err := cmp.Or(setHostFilters(vh, h), setPrerouting(vh, h.Prerouting)); err != nil {
 		return closedHost(h, err)
 	}
 	errs := setRoutes(vh, h, (*routev3.Route).ValidateAll)
@@ -59,7 +60,7 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		errs = setRoutes(vh, h, marshals)
 		body, err = hostField(vh)
 	}
-	if err != nil && h.Filters != nil {
+	if err != nil && (h.Filters != nil || h.Prerouting != nil) {
 		return closedHost(h, err)
 	}
 	if err != nil {
@@ -128,6 +129,12 @@ func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (errs []RuleError)
 		vh.Routes = append(vh.Routes, routes...)
 	}
 	unmatched(vh, around.guards.traffic)
+	if err := routeTwice(vh, h.Prerouting); err != nil {
+		vh.Routes = []*routev3.Route{{Match: everything(), Action: direct(http.StatusInternalServerError)}}
+		for _, r := range h.Rules {
+			errs = append(errs, RuleError{Source: r.Source, Err: err})
+		}
+	}
 	return errs
 }
 

@@ -279,7 +279,7 @@ func TestEveryConnectionManagerCounts(t *testing.T) {
 			for _, f := range m.HttpFilters {
 				names = append(names, f.Name)
 			}
-			want := []string{corsFilter, earlyWhen}
+			want := []string{corsFilter, preroutingSlot, earlyWhen}
 			counting := func(first, n int) {
 				for slot := first; slot < first+n; slot++ {
 					want = append(want, RateLimitFilter(slot))

@@ -91,7 +91,8 @@ var gateway = []Row{
 	},
 	{
 		Features: names{features.SupportGatewayListenerFilters},
-		Note:     "the listener is refused (`UnsupportedValue`); use `ExternalAuth` in the rules of routes",
+		Note:     "`ExternalAuth`; `ExtensionRef` is refused (`UnsupportedValue`). See [Before a route is chosen](../guide/external-auth.md#before-a-route-is-chosen)",
+		Cases:    []string{"listener-filter", "TestEnvoyPrerouting", "TestListenerFilters"},
 	},
 	{
 		Features: names{features.SupportGatewayAddressRoutability},

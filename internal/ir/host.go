@@ -16,6 +16,8 @@ type Host struct {
 	// the same kind, that is in force instead, and headers are changed by the rule last.
 	// Rewrites are for rules and backends only.
 	Filters *Filters `json:"filters,omitempty"`
+	// Prerouting comes before a rule is chosen; nil for nothing.
+	Prerouting *Prerouting `json:"prerouting,omitempty"`
 	// Around are the filters of the listener in front, which are its to tell: the host
 	// has to know what it overrules.
 	Around *Filters `json:"-"`

@@ -164,6 +164,11 @@ func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
 			f.Traffic.Backends(once)
 		}
 	}
+	if h.Prerouting != nil {
+		for _, a := range h.Prerouting.Auth {
+			once(a.Backend)
+		}
+	}
 	for _, r := range h.Rules {
 		backendsOfRule(r, once)
 		servicesOf(r.Filters.Access, once)

@@ -311,6 +311,9 @@ func (p *Pipeline) declareHosts() {
 				})
 				entries = append(entries, key)
 			}
+			if at.prerouting {
+				in.Prerouting = p.prerouting(c, entries)
+			}
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
 			p.limits.level(c, &in, entries, nil)
 			// Where the table has people log in, it takes their cookies too, if nothing on the host is in its place.
@@ -357,6 +360,8 @@ type hostFront struct {
 	https   bool
 	guarded bool // the table says who may pass
 	traffic bool // the table says how requests and answers pass
+	// prerouting says that a listener of the table has filters before routing.
+	prerouting bool
 	// verified says that all clients need certificates.
 	verified bool
 	login    loginPaths

@@ -146,13 +146,14 @@ func (p *Pipeline) declareTableChains() {
 				})
 			}
 		}, flow.Equal(flow.Same[TableFront]))
+	prerouting := p.indexPrerouting()
 	// Thousands of hosts need not know what it is that a policy in front of them says.
 	p.fronts = flow.Map("host-fronts", p.RouteTables,
-		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, hostFront)) {
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, hostFront)) {
 			access := accessAround(at.filters)
 			emit(k, hostFront{
 				port: at.port, https: at.https, guarded: access != nil, traffic: at.filters != nil && at.filters.Traffic != nil,
-				verified: at.verified, login: pathsOf(access),
+				verified: at.verified, login: pathsOf(access), prerouting: flow.Select(c, prerouting, k).Len() > 0,
 			})
 		}, flow.Equal(flow.Same[hostFront]))
 }

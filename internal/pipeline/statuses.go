@@ -94,7 +94,7 @@ func (p *Pipeline) declareGatewayStatus() {
 	p.GatewayStatus = flow.Map("gateway-status", p.Graph.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *gwv1.GatewayStatus)) {
 			in := status.GatewayInput{
-				Node: gw, AttachedRoutes: p.attachedRoutes(c),
+				Node: gw, AttachedRoutes: p.attachedRoutes(c), Filters: p.filtersOf(c),
 			}
 			p.locate(c, gw, &in)
 			in.Affected = p.Graph.Affected(c, object.Key{Kind: kind.Gateway, Name: name})
@@ -136,7 +136,7 @@ func (p *Pipeline) declareListenerSetStatus() {
 		}, flow.Equal(flow.Same[metav1.Condition]))
 	p.ListenerSetStatus = flow.Map("listener-set-status", p.Graph.ListenerSets,
 		func(c *flow.Ctx, name object.Name, set *topology.ListenerSet, emit func(object.Name, *gwv1.ListenerSetStatus)) {
-			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c), Reader: p.Options.Topology.Reader(name.Namespace)}
+			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c), Filters: p.filtersOf(c), Reader: p.Options.Topology.Reader(name.Namespace)}
 			in.Affected = p.Graph.Affected(c, object.Key{Kind: kind.ListenerSet, Name: name})
 			if hasCertificates(set.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})

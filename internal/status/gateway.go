@@ -18,7 +18,9 @@ type GatewayInput struct {
 	Node *topology.Gateway
 	// AttachedRoutes counts the routes on a listener.
 	AttachedRoutes func(topology.ListenerKey) int32
-	Proxy          ProxyState
+	// Filters are those of a listener before routing, see topology.Graph.FiltersOf.
+	Filters func(*topology.Listener) *topology.ListenerFilters
+	Proxy   ProxyState
 	// AttachedSets is how many ListenerSets the Gateway has accepted.
 	AttachedSets int
 	// BindAddresses are where the Gateway can be reached if its spec asks for no
@@ -73,7 +75,7 @@ type Children struct {
 func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	each := listenerInput{
 		object: in.Node.Object, unusable: in.Node.Unusable,
-		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
+		attachedRoutes: in.AttachedRoutes, filters: in.Filters, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
 		reader: condition.Reader{Namespace: in.Node.Object.Namespace},
 	}
 	if !in.Node.Served() {
@@ -81,9 +83,13 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	}
 	summary := summary{}
 	var listeners []gwv1.ListenerStatus
+	var unresolved []string
 	for _, l := range in.Node.Listeners {
 		conditions := each.conditions(l)
 		summary.count(l, conditions, each.oldInForce(l))
+		if c, ok := condition.Find(conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && c.Status == metav1.ConditionFalse {
+			unresolved = append(unresolved, l.Key.Name())
+		}
 		conditions = append(conditions, affected(each.reader, in.Affected, exactly(l.Key.Name()))...)
 		listeners = append(listeners, each.status(l, conditions))
 	}
@@ -124,7 +130,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 		conditions = append(conditions, *in.RolledOut)
 	}
 	if in.Node.ResolvedRefs.Type != "" {
-		conditions = append(conditions, in.resolvedRefs())
+		conditions = append(conditions, in.resolvedRefs(unresolved))
 	}
 	if in.Node.AddressesAssigned != nil && in.Node.Served() {
 		conditions = append(conditions, assigned.Outcome)
@@ -207,11 +213,14 @@ func (in *GatewayInput) accepted(s *summary) metav1.Condition {
 }
 
 // resolvedRefs is the node's condition, unless the proxy refuses the client
-// certificate.
-func (in *GatewayInput) resolvedRefs() metav1.Condition {
+// certificate, or a service before routing, of which the node knows nothing, can't be asked.
+func (in *GatewayInput) resolvedRefs(unresolved []string) metav1.Condition {
 	secret := ir.Certificate(in.Node.ClientCertificate)
 	if r, ok := in.Proxy.Rejected[SecretRef(secret)]; ok && !secret.IsZero() {
 		return condition.GatewayClientCertificateRefused(secret.String(), r.Message)
+	}
+	if in.Node.ResolvedRefs.Status == metav1.ConditionTrue && len(unresolved) > 0 {
+		return condition.GatewayListenersNotResolved(unresolved)
 	}
 	return in.Node.ResolvedRefs
 }

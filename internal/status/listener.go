@@ -22,6 +22,7 @@ type listenerInput struct {
 	refused        string            // why the Gateway is not accepted; empty where it is
 	unusable       *metav1.Condition // the Gateway's
 	attachedRoutes func(topology.ListenerKey) int32
+	filters        func(*topology.Listener) *topology.ListenerFilters
 	proxy          ProxyState
 	noProxy        string // why no proxy is connected; empty where that is not known
 	now            time.Time
@@ -49,6 +50,15 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 		return append(conditions, condition.ListenerInvalid(in.refused))
 	case !l.Serves:
 		return append(conditions, condition.ListenerNotProgrammed(in.cause(l)))
+	}
+	if len(l.Filters) > 0 {
+		filters := in.filters(l)
+		if len(filters.Problems) > 0 {
+			conditions = replaced(conditions, unresolved(conditions, filters.Problems))
+		}
+		if _, bad := translate.Prerouting(filters); bad != nil {
+			return append(replaced(conditions, *bad), condition.ListenerNotProgrammed(*bad))
+		}
 	}
 	conditions = in.dated(l, conditions)
 	name := translate.ListenerName(l)
@@ -78,6 +88,14 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 		return append(conditions, condition.ListenerProgrammed())
 	}
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
+}
+
+// unresolved is ResolvedRefs with further problems.
+func unresolved(conditions, more []metav1.Condition) metav1.Condition {
+	if c, ok := condition.Find(conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && c.Status == metav1.ConditionFalse {
+		more = append([]metav1.Condition{c}, more...)
+	}
+	return condition.ListenerNotResolved(more)
 }
 
 // certificateRefs are what proxies call a certificate of a listener: by its Secret or, where they ask for it on

@@ -15,6 +15,7 @@ import (
 type ListenerSetInput struct {
 	Node           *topology.ListenerSet
 	AttachedRoutes func(topology.ListenerKey) int32
+	Filters        func(*topology.Listener) *topology.ListenerFilters
 	// Reader is whom the conditions are for: the Gateway may be another namespace's.
 	Reader condition.Reader
 	// Proxy is what the Gateway's proxies say, of the set's listeners at least.
@@ -32,7 +33,7 @@ type ListenerSetInput struct {
 func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	listeners := listenerInput{
 		object: in.Node.Object, unusable: in.Node.Unusable,
-		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
+		attachedRoutes: in.AttachedRoutes, filters: in.Filters, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
 		reader: in.Reader,
 	}
 	if !in.Reader.Sees(in.Node.Gateway.Namespace) {

@@ -38,6 +38,7 @@ func (l *Listener) Equal(o *Listener) bool {
 		slices.Equal(l.Certificates, o.Certificates) &&
 		slices.Equal(l.Validity, o.Validity) &&
 		l.MinTLSVersion == o.MinTLSVersion && l.Clients.Equal(o.Clients) &&
+		slices.EqualFunc(l.Filters, o.Filters, sameAuth) &&
 		slices.Equal(l.Conditions, o.Conditions)
 }
 

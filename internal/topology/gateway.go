@@ -136,6 +136,7 @@ func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 	if terminates {
 		problems = slices.Concat(g.resolveCertificates(c, d), g.resolveClients(c, d), problems)
 	}
+	d.readFilters()
 	l.Serves = d.valid() && (!terminates || len(l.Certificates) > 0)
 	resolved := condition.Noted(condition.ListenerResolvedRefs(), d.notes...)
 	if len(problems) > 0 {

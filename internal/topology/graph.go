@@ -188,6 +188,8 @@ type Graph struct {
 	setParentStates  flow.Table[object.Name, setParentState]
 	setSections      flow.Table[object.Name, *setSections]
 
+	listenerFilters, setListenerFilters flow.Table[ListenerKey, *ListenerFilters]
+
 	// Of policies:
 	tlsAttached            *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
 	backendTrafficAttached *policy.Attachments[*BackendTrafficPolicy, ir.RetryBudget]
@@ -259,6 +261,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.limitsAttached = policy.Attach("topology-rate-limit-policy", limits.Kind, g.RateLimitPolicies)
 	g.declareAffected()
 	g.Routes = g.declareRoutes()
+	g.declareListenerFilters()
 	g.parents = g.declareParents()
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)

@@ -243,6 +243,9 @@ type Listener struct {
 	MinTLSVersion ir.TLSVersion
 	// Clients is how certificates of clients are checked; nil where none is asked for.
 	Clients *ClientValidation
+	// Filters are what requests meet before a route is chosen, in this order, see Graph.FiltersOf.
+	// One that can't be served is nil.
+	Filters []*gwv1.HTTPExternalAuthFilter
 	// Serves says whether the listener gets traffic. It does unless its Gateway is
 	// not accepted, it is in conflict, its protocol is not supported, its port is
 	// not available, TLS has no usable certificate, or certificates of clients are to

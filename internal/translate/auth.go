@@ -28,37 +28,42 @@ func (t *translation) auth(at position, filters []gwv1.HTTPRouteFilter, ref *top
 		if f == nil {
 			continue
 		}
-		at := at.inFilter(i)
-		a := &ir.Auth{Timeout: authTimeout, MaxBody: t.authBody(at, f.ForwardBody)}
+		a := t.authOf(at.inFilter(i), f, ref)
 		if timeouts != nil && timeouts.Request != nil && *timeouts.Request > 0 {
 			a.Timeout = min(a.Timeout, *timeouts.Request)
-		}
-		switch f.ExternalAuthProtocol {
-		case gwv1.HTTPRouteExternalAuthGRPCProtocol:
-			a.GRPC = true
-			if g := f.GRPCAuthConfig; g != nil {
-				a.RequestHeaders = t.authHeaders(at, "externalAuth.grpc.allowedHeaders", g.AllowedRequestHeaders)
-			}
-		case gwv1.HTTPRouteExternalAuthHTTPProtocol:
-			if h := f.HTTPAuthConfig; h != nil {
-				a.PathPrefix = t.authPath(at, h.Path)
-				a.RequestHeaders = t.authHeaders(at, "externalAuth.http.allowedHeaders", h.AllowedRequestHeaders)
-				a.ResponseHeaders = t.copiedHeaders(at, "externalAuth.http.allowedResponseHeaders", h.AllowedResponseHeaders)
-			}
-		default:
-			field := at.field("externalAuth.protocol")
-			t.refuse(field, condition.UnknownValue(field, string(f.ExternalAuthProtocol), "HTTP", "GRPC"))
-		}
-		if ref != nil && !ref.Backend.IsZero() {
-			a.Backend = ref.Backend
-			if a.GRPC {
-				to := ref.Backend.Backend().Object
-				a.Authority = to.Name.Name + "." + to.Namespace
-			}
 		}
 		return a
 	}
 	return nil
+}
+
+// authOf translates a filter at a position.
+func (t *translation) authOf(at position, f *gwv1.HTTPExternalAuthFilter, ref *topology.BackendRef) *ir.Auth {
+	a := &ir.Auth{Timeout: authTimeout, MaxBody: t.authBody(at, f.ForwardBody)}
+	switch f.ExternalAuthProtocol {
+	case gwv1.HTTPRouteExternalAuthGRPCProtocol:
+		a.GRPC = true
+		if g := f.GRPCAuthConfig; g != nil {
+			a.RequestHeaders = t.authHeaders(at, "externalAuth.grpc.allowedHeaders", g.AllowedRequestHeaders)
+		}
+	case gwv1.HTTPRouteExternalAuthHTTPProtocol:
+		if h := f.HTTPAuthConfig; h != nil {
+			a.PathPrefix = t.authPath(at, h.Path)
+			a.RequestHeaders = t.authHeaders(at, "externalAuth.http.allowedHeaders", h.AllowedRequestHeaders)
+			a.ResponseHeaders = t.copiedHeaders(at, "externalAuth.http.allowedResponseHeaders", h.AllowedResponseHeaders)
+		}
+	default:
+		field := at.field("externalAuth.protocol")
+		t.refuse(field, condition.UnknownValue(field, string(f.ExternalAuthProtocol), "HTTP", "GRPC"))
+	}
+	if ref != nil && !ref.Backend.IsZero() {
+		a.Backend = ref.Backend
+		if a.GRPC {
+			to := ref.Backend.Backend().Object
+			a.Authority = to.Name.Name + "." + to.Namespace
+		}
+	}
+	return a
 }
 
 // authPath checks what is put before the client's path. A trailing slash would

@@ -18,6 +18,8 @@ type HostInput struct {
 	// Filters are the host's own, and Around those of the listener in front; nil for
 	// none.
 	Filters, Around *ir.Filters
+	// Prerouting comes before a rule is chosen; nil for nothing.
+	Prerouting *ir.Prerouting
 	// Misdirected marks a host that another listener owns; it has no entries.
 	Misdirected bool
 	Entries     []HostEntry // in any order
@@ -34,7 +36,7 @@ type HostEntry struct {
 // Host merges the rules of the routes on a host. Rules are shared with the routes
 // but for redirects that the port makes different.
 func Host(in HostInput) *ir.Host {
-	h := &ir.Host{Domain: in.Domain, Misdirected: in.Misdirected, Filters: in.Filters, Around: in.Around}
+	h := &ir.Host{Domain: in.Domain, Misdirected: in.Misdirected, Filters: in.Filters, Around: in.Around, Prerouting: in.Prerouting}
 	switch {
 	case in.Misdirected:
 	case len(in.Entries) == 1 && ordered(in.Entries[0].Rules):

@@ -8,7 +8,11 @@ type position struct {
 	rule                   int
 	match, backend, filter int  // positions plus one; 0 where not inside of one
 	alone                  bool // in a RouteFilter
+	listener               bool // on a listener, whose filters have a list of their own
 }
+
+// onListener is where a filter of a listener stands, in the way in which conditions of listeners name fields.
+func onListener(i int) position { return position{listener: true}.inFilter(i) }
 
 // inRouteFilter is where a RouteFilter begins.
 var inRouteFilter = position{alone: true}
@@ -29,9 +33,13 @@ func (p position) field(name string) string {
 		b = strconv.AppendInt(b, int64(i), 10)
 		b = append(b, ']')
 	}
-	if p.alone {
+	switch {
+	case p.listener:
+		step("filters.requests", p.filter-1)
+		p.filter = 0
+	case p.alone:
 		b = append(b, "spec"...)
-	} else {
+	default:
 		step("spec.rules", p.rule)
 	}
 	if p.match > 0 {
