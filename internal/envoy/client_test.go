@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +123,7 @@ func TestEnvoyClientAddress(t *testing.T) {
 			s := plain(rulesOn("*", &ir.Rule{Match: prefix("/"), Backends: to(b)}), b)
 			s.listeners[0].Client = c.client
 			s.adjust = func(m *hcmv3.HttpConnectionManager) {
-				m.HttpFilters = slices.Delete(slices.Clone(m.HttpFilters), edgeAt(m), edgeAt(m)+1) // it would remove X-Envoy-External-Address
+				m.HttpFilters = m.HttpFilters[1:] // it would remove X-Envoy-External-Address
 			}
 			a := s.start(t).raw(t, "127.0.0.9", c.send)
 			if c.forwarded == "" {

@@ -7,7 +7,6 @@ import (
 	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -127,11 +126,6 @@ var edgeFilter = &headermutationv3.HeaderMutation{Mutations: &headermutationv3.M
 	RequestMutations:  removeInternal,
 	ResponseMutations: removeInternal,
 }}
-
-// edgeAt is where edgeFilter stands in a connection manager.
-func edgeAt(m *hcmv3.HttpConnectionManager) int {
-	return slices.IndexFunc(m.HttpFilters, func(f *hcmv3.HttpFilter) bool { return f.Name == edgeSlot })
-}
 
 var removeInternal = []*mutationv3.HeaderMutation{removeHeaders(&matcherv3.StringMatcher{
 	MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: internalHeaders},

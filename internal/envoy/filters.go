@@ -34,8 +34,6 @@ func httpFilters(c *ir.Chain) []*hcmv3.HttpFilter {
 
 // allFilters is what every connection manager has.
 var allFilters = slices.Concat([]*hcmv3.HttpFilter{
-	// Before what it keeps is removed.
-	optional(scopeSlot, &filterchainv3.FilterChainConfig{}),
 	// The first for requests and so the last for answers: no other filter meets
 	// a client's internal headers, nor can leave some behind.
 	{

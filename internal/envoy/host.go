@@ -52,12 +52,12 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 	if err := cmp.Or(setHostFilters(vh, h), setPrerouting(vh, h.Prerouting)); err != nil {
 		return closedHost(h, err)
 	}
-	errs := setRoutes(vh, h, (*routev3.Route).ValidateAll)
+	guard, errs := setRoutes(vh, h, (*routev3.Route).ValidateAll)
 	body, err := hostField(vh)
 	if err != nil {
 		// Something in it can't be marshalled, such as text that is not UTF-8,
 		// which the proto rules don't say. Rare enough to look for it only now.
-		errs = setRoutes(vh, h, marshals)
+		guard, errs = setRoutes(vh, h, marshals)
 		body, err = hostField(vh)
 	}
 	if err != nil && (h.Filters != nil || h.Prerouting != nil) {
@@ -71,7 +71,7 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		return nil, errs
 	}
 	return &Part{
-		Name: h.Domain, Hash: Sum(body), Body: body, Guard: guardOfHost(vh),
+		Name: h.Domain, Hash: Sum(body), Body: body, Guard: guard,
 		headers: changesHeaders(h.Filters), nobody: !slices.ContainsFunc(vh.Routes, passes),
 	}, errs
 }
@@ -114,10 +114,10 @@ func Closed(r *ir.Rule) *ir.Rule {
 	return &ir.Rule{Source: r.Source, Match: r.Match, Status: failure(r)}
 }
 
-// setRoutes gives a virtual host the routes of its rules.
-func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (errs []RuleError) {
+// setRoutes gives a virtual host the routes of its rules, and returns what guards them.
+func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (guard Guard, errs []RuleError) {
 	if h.Misdirected {
-		return nil
+		return guardOfHost(vh), nil
 	}
 	around := surround(h)
 	vh.Routes = make([]*routev3.Route, 0, len(h.Rules))
@@ -129,13 +129,19 @@ func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (errs []RuleError)
 		vh.Routes = append(vh.Routes, routes...)
 	}
 	unmatched(vh, around.guards.traffic)
+	// A request that a route answers behind prerouting has met the filters of that route.
+	guard = guardOfHost(vh)
 	if err := routeTwice(vh, h.Prerouting); err != nil {
 		vh.Routes = []*routev3.Route{{Match: everything(), Action: direct(http.StatusInternalServerError)}}
 		for _, r := range h.Rules {
 			errs = append(errs, RuleError{Source: r.Source, Err: err})
 		}
+		return guardOfHost(vh), errs
 	}
-	return errs
+	if h.Prerouting != nil && h.Prerouting.Closed {
+		guard = guardOfHost(vh)
+	}
+	return guard, errs
 }
 
 func marshals(r *routev3.Route) error {

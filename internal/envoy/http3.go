@@ -83,8 +83,8 @@ func serveHTTP3(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 		return err
 	}
 	m.HttpFilters = slices.Clone(m.HttpFilters)
-	m.HttpFilters[edgeAt(m)] = &hcmv3.HttpFilter{
-		Name:       edgeSlot,
+	m.HttpFilters[0] = &hcmv3.HttpFilter{
+		Name:       m.HttpFilters[0].Name,
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: edge},
 	}
 	return nil

@@ -70,7 +70,7 @@ func endLoops(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 	if err != nil {
 		return err
 	}
-	m.HttpFilters = slices.Insert(slices.Clone(m.HttpFilters), edgeAt(m)+1, &hcmv3.HttpFilter{
+	m.HttpFilters = slices.Insert(slices.Clone(m.HttpFilters), 1, &hcmv3.HttpFilter{
 		Name: loopFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: filter},
 	})
 	return nil

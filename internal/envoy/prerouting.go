@@ -29,14 +29,15 @@ import (
 // comes, is marked with what these are told, and then matches only routes that tell them the same. Where it is
 // another route's requests that it has become one of, whose filters it has not met, the answer is an error.
 //
-// The mark is in the filter state of the request, which neither clients nor services can write.
+// The first copies lead nowhere: where nothing has the routes chosen again, such as in a connection manager of a former
+// version, nobody passes.
+//
+// The mark is in the filter state of the request, which neither clients nor services can write. It says nothing of what stands
+// around routes: both choices are made in one version of the table, since one with such hosts is never divided. Of those
+// that are, Envoy takes the newest for each choice.
 const (
 	preroutingSlot = authPrefix + "listener"
-	// scopeSlot keeps the key by which the shard was found, for the second choice, since it is removed with all
-	// internal headers.
-	scopeSlot = "gatehouse.scope"
-	scopeKey  = "gatehouse.scope"
-	passedKey = "gatehouse.passed"
+	passedKey      = "gatehouse.passed"
 	// passed is how all marks begin.
 	passed = "by-"
 )
@@ -44,22 +45,6 @@ const (
 // unrouted are the headers that no service may change before routing: a listener's hosts are not those of
 // another, what a path is has been made plain already, and orders to Envoy are nobody's.
 const unrouted = `|host|:.*|` + internalHeaders + `.*`
-
-// keepScope is what scopeSlot does.
-var keepScope = constant(chainOf(named("keep", constant(&setstatev3.Config{OnRequestHeaders: []*statev3.FilterStateValue{
-	state(scopeKey, "%REQ("+shardHeader+")%"),
-}}))))
-
-// restoreScope brings the key back, and dropScope removes it again when the route has been chosen.
-var (
-	restoreScope = named("scope", constant(mutating(&mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Append{
-		Append: &corev3.HeaderValueOption{
-			Header:       &corev3.HeaderValue{Key: shardHeader, Value: "%FILTER_STATE(" + scopeKey + ":PLAIN)%"},
-			AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
-		},
-	}})))
-	dropScope = named("unscope", constant(mutating(removeHeaders(exactly(shardHeader)))))
-)
 
 // setPrerouting gives a virtual host the filters that its requests meet before a rule is chosen.
 func setPrerouting(vh *routev3.VirtualHost, p *ir.Prerouting) error {
@@ -90,9 +75,11 @@ func setPrerouting(vh *routev3.VirtualHost, p *ir.Prerouting) error {
 		}
 		filters = append(filters, named("ask."+strconv.Itoa(i), config))
 	}
-	put(&vh.TypedPerFilterConfig, scopeSlot, keepScope)
-	return tell(&vh.TypedPerFilterConfig, preroutingSlot, chainOf(append(filters, restoreScope)...))
+	return tell(&vh.TypedPerFilterConfig, preroutingSlot, chainOf(filters...))
 }
+
+// PreroutingCopies is how many routes there are of one on a host with prerouting.
+const PreroutingCopies = 3
 
 // routeTwice has the routes of a host chosen before its prerouting, and again behind it.
 func routeTwice(vh *routev3.VirtualHost, p *ir.Prerouting) error {
@@ -119,16 +106,37 @@ func routeTwice(vh *routev3.VirtualHost, p *ir.Prerouting) error {
 			behind.Match = whoPassed(r.Match)
 			second = append(second, behind)
 		}
-		before := proto.CloneOf(r)
+		before := nowhere(r)
 		if err := tell(&before.TypedPerFilterConfig, preroutingSlot, chainOf(named("mark", constant(&setstatev3.Config{
 			OnRequestHeaders: []*statev3.FilterStateValue{state(passedKey, mark)}, ClearRouteCache: true,
-		})), dropScope)); err != nil {
+		})))); err != nil {
 			return err
 		}
 		first = append(first, before)
 	}
 	vh.Routes = append(second, first...)
 	return nil
+}
+
+// nowhere is a route with the filters of another one, by which no request passes.
+func nowhere(r *routev3.Route) *routev3.Route {
+	r = proto.CloneOf(r)
+	to := r.GetRoute()
+	switch {
+	case to == nil && passes(r):
+		r.Action = direct(http.StatusInternalServerError)
+	case to == nil:
+	case to.GetWeightedClusters() != nil: // whose shares may tell filters something
+		for _, c := range to.GetWeightedClusters().GetClusters() {
+			c.Name = InvalidBackend
+		}
+	default:
+		to.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: InvalidBackend}
+	}
+	if to != nil {
+		to.RequestMirrorPolicies = nil
+	}
+	return r
 }
 
 // markOf is the mark of requests that have met the filters of a route: the same for all routes that tell theirs the

@@ -65,7 +65,11 @@ func (p *Pipeline) declareRegexBudgets() {
 			hosts := map[object.Name]int{}
 			for l := range p.attachedTo(c, k) {
 				if a, ok := flow.Get(c, p.Graph.Attachments, topology.AttachmentKey{Route: k, Listener: l}); ok {
-					hosts[l.Fleet()] += len(a.Hosts)
+					n := len(a.Hosts)
+					if at, _ := flow.Get(c, topology.TableOf(l, p.Graph.Listeners, p.Graph.SetListeners), l); at != nil && len(at.Filters) > 0 {
+						n *= envoy.PreroutingCopies
+					}
+					hosts[l.Fleet()] += n
 				}
 			}
 			for gateway, n := range hosts {

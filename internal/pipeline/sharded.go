@@ -110,6 +110,9 @@ func (p *Pipeline) declareSharded() {
 	p.Sharded = flow.Map("sharded-tables", routes,
 		func(c *flow.Ctx, k ir.TableKey, n census, emit func(ir.TableKey, Sharding)) {
 			above := p.shardAbove(c, k.Gateway())
+			if front, _ := flow.Get(c, p.fronts, k); front.prerouting {
+				above = 0 // routes are chosen twice, and both times in one version of the table
+			}
 			_, was := flow.Get(c, p.shards.were, k)
 			_, claimed := flow.Get(c, p.shards.claimed, k)
 			v, _ := flow.Get(c, p.tableChains, k)

@@ -64,7 +64,12 @@ func (d *draft) readFilters() {
 		return
 	}
 	for i := range d.spec.Filters.Requests {
-		d.Filters = append(d.Filters, d.spec.Filters.Requests[i].ExternalAuth)
+		f := &d.spec.Filters.Requests[i]
+		if f.Type == gwv1.ListenerFilterExternalAuth {
+			d.Filters = append(d.Filters, f.ExternalAuth)
+		} else {
+			d.Filters = append(d.Filters, nil)
+		}
 	}
 }
 
