@@ -99,6 +99,7 @@ func (f *Fleets) ledTo(ctx context.Context, g *infra.Gateway) (string, error) {
 func (f *Fleets) remove(ctx context.Context, c cache.Cache, gateway object.Name, certain bool) error {
 	var failed []error
 	kept := false
+	orphans := map[string]bool{} // by class, which alone decides: Gateways are looked at once for all objects of a fleet
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, gateway)
 		if err != nil {
@@ -106,9 +107,13 @@ func (f *Fleets) remove(ctx context.Context, c cache.Cache, gateway object.Name,
 		}
 		for _, o := range live {
 			if !certain {
-				orphan, err := f.isOrphan(ctx, gateway, o)
-				if err != nil {
-					return err
+				class := infra.ClassOf(o)
+				orphan, known := orphans[class]
+				if !known {
+					if orphan, err = f.isOrphan(ctx, gateway, class); err != nil {
+						return err
+					}
+					orphans[class] = orphan
 				}
 				if !orphan {
 					kept = true
@@ -127,11 +132,11 @@ func (f *Fleets) remove(ctx context.Context, c cache.Cache, gateway object.Name,
 	return nil
 }
 
-// isOrphan asks the API server whether an object of a fleet has lost its Gateway.
+// isOrphan asks the API server whether the fleet that a Gateway has by a class has lost its Gateway.
 // That we don't know a Gateway may have other causes: it may be in a namespace that
 // we don't watch, or we may not be allowed to read it.
-func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Object) (bool, error) {
-	if now := f.sharedFleet(infra.ClassOf(o)); !now.IsZero() {
+func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, of string) (bool, error) {
+	if now := f.sharedFleet(of); !now.IsZero() {
 		return now != gateway, nil // the Gateways of the class have moved to it
 	}
 	if class, shared := gateway.SharedBy(); shared {
@@ -145,7 +150,7 @@ func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Obj
 		return false, err
 	}
 	class, _, _ := unstructured.NestedString(live.Object, "spec", "gatewayClassName")
-	if class == infra.ClassOf(o) {
+	if class == of {
 		return false, nil
 	}
 	_, err = f.readClass(ctx, class)

@@ -42,6 +42,7 @@ func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	note(f.classes, flow.Changes(c, p.Graph.Fleets), func(gw *topology.Gateway) string { return gw.Class })
 	if made := p.Inputs.FleetClasses; made != nil {
 		note(f.made, flow.Changes(c, made), func(class string) string { return class })
+		note(f.made, flow.Changes(c, p.SharedFleets), func(class string) string { return class })
 	}
 	note(f.of, flow.Changes(c, p.Infrastructure), func(g *infra.Gateway) parts {
 		if g.Frozen {

@@ -92,7 +92,7 @@ var gateway = []Row{
 	{
 		Features: names{features.SupportGatewayListenerFilters},
 		Note:     "`ExternalAuth`; `ExtensionRef` is refused (`UnsupportedValue`). See [Before a route is chosen](../guide/external-auth.md#before-a-route-is-chosen)",
-		Cases:    []string{"listener-filter", "TestEnvoyPrerouting", "TestListenerFilters"},
+		Cases:    []string{"TestListenerFilters"},
 	},
 	{
 		Features: names{features.SupportGatewayAddressRoutability},

@@ -117,6 +117,12 @@ func (p *Pipeline) declareFleetServices() {
 			}
 		}, flow.Equal(func(a, b string) bool { return a == b }))
 	flow.Watch(p.Inputs.FleetClasses)
+	p.SharedFleets = flow.Group("shared-fleets", p.fleetServices,
+		func(_ *flow.Ctx, fleet object.Name, _ flow.Members[object.Name, *corev1.Service]) (string, bool) {
+			return fleet.SharedBy()
+		},
+		flow.Equal(func(a, b string) bool { return a == b }))
+	flow.Watch(p.SharedFleets)
 }
 
 // fleetIsHeld reports whether a Gateway's fleet is to stay as it is, whatever else the

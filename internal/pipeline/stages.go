@@ -128,6 +128,8 @@ type Resources struct {
 type fleets struct {
 	// Infrastructure is what provisioned fleets follow from; nil where none are.
 	Infrastructure *flow.Derived[object.Name, *infra.Gateway]
+	// SharedFleets are the shared fleets whose Services there are, with the class of each; nil where no fleets are.
+	SharedFleets *flow.Derived[object.Name, string]
 	// Kept is what is to outlive this process, see parameters.Kept.
 	Kept *flow.Derived[object.Name, *parameters.Kept]
 	// UsedClasses says of our classes whether Gateways use them.

@@ -121,20 +121,38 @@ func (p *Pipeline) suspects(c *flow.Ctx, failing []flow.Failure) suspects {
 }
 
 // followFleets notes the shared fleets that may serve the Gateways that are noted: those of the classes that
-// they name, and any where a Gateway is gone. The tables are not asked, which may be what fails.
+// they name, and any where a Gateway is gone, or goes on with a class that it had. The tables are not asked, which may be
+// what fails; nor is a fleet of before a restart in them then, of which its Service tells.
 func (p *Pipeline) followFleets(c *flow.Ctx, s *suspects) {
+	shared := map[object.Name]string{}
 	for fleet, gw := range flow.All(c, p.Graph.Fleets) {
-		if !gw.SharesFleet() {
-			continue
+		if gw.SharesFleet() {
+			shared[fleet] = gw.Class
 		}
+	}
+	if p.SharedFleets != nil {
+		for fleet, class := range flow.All(c, p.SharedFleets) {
+			shared[fleet] = class
+		}
+	}
+	for fleet, class := range shared {
 		for name := range s.gateways {
-			o, ok := flow.Get(c, p.Inputs.Gateways, name)
-			if !ok || string(o.Spec.GatewayClassName) == gw.Class {
+			if p.mayBeOf(c, name, class) {
 				s.gateways[fleet] = true
 				break
 			}
 		}
 	}
+}
+
+// mayBeOf reports whether a Gateway may be served as one of a class.
+func (p *Pipeline) mayBeOf(c *flow.Ctx, gateway object.Name, class string) bool {
+	o, ok := flow.Get(c, p.Inputs.Gateways, gateway)
+	if !ok || string(o.Spec.GatewayClassName) == class {
+		return true
+	}
+	_, exists := flow.Get(c, p.Inputs.Classes, string(o.Spec.GatewayClassName))
+	return !exists
 }
 
 // suspect notes what a failure may be about; false for everything.

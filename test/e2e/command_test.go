@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,6 +55,20 @@ func TestStatusCommand(t *testing.T) {
 	}
 	if out, err := s.run("status", "--state-dir", t.TempDir()); err == nil {
 		t.Errorf("status without a process succeeds:\n%s", out)
+	}
+}
+
+// TestProvisionerModeWarns protects whoever tries the mode from taking it into production: its log begins with a warning.
+func TestProvisionerModeWarns(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), needTools(t).gatehouse, "provisioner-mode", "--gateway-ctlr-name=gatehouse.dev/x", "--gatewayclass=c")
+	cmd.Env = append(os.Environ(), "POD_NAMESPACE=default", "KUBECONFIG="+filepath.Join(t.TempDir(), "none"))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("it runs without a cluster")
+	}
+	if first, _, _ := strings.Cut(string(out), "\n"); !strings.Contains(first, "not for production") {
+		t.Errorf("its log begins with %s", first)
 	}
 }
 
