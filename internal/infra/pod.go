@@ -62,7 +62,7 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	grace := int64(math.Ceil((drain.delay+drain.timeout+graceAfterDrain).Seconds())) + f.sleeps()
+	grace := int64(math.Ceil((drain.delay + drain.timeout + graceAfterDrain).Seconds())) + f.sleeps()
 	container, err := f.container(drain)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"reflect"
 	"sync"
 
@@ -131,9 +132,7 @@ func (p *Pipeline) followFleets(c *flow.Ctx, s *suspects) {
 		}
 	}
 	if p.SharedFleets != nil {
-		for fleet, class := range flow.All(c, p.SharedFleets) {
-			shared[fleet] = class
-		}
+		maps.Insert(shared, flow.All(c, p.SharedFleets))
 	}
 	for fleet, class := range shared {
 		for name := range s.gateways {
