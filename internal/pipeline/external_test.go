@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // externalPolicy asks a Service auth on port 80 about all requests of a Gateway.
@@ -117,4 +119,49 @@ func TestExternalServiceThatIsAListener(t *testing.T) {
 	if never() {
 		t.Error("the service is not asked again")
 	}
+}
+
+// Policies that proxies have acknowledged are not called Programmed while the service that they have asked has nobody to
+// answer. It is told once of each, however often endpoints change.
+func TestServiceWithoutEndpoints(t *testing.T) {
+	const policies = 200
+	p := guardedPipeline(policies)
+	all := []source.Object{authService(), authSlice("192.0.2.1", 80)}
+	for i := range policies {
+		o := externalPolicy(v1alpha1.FailureClosed)
+		o.Name = fmt.Sprintf("p%d", i)
+		o.Spec.TargetRefs[0].Kind, o.Spec.TargetRefs[0].Name = "HTTPRoute", gwv1.ObjectName(fmt.Sprintf("r%d", i))
+		all = append(all, o)
+	}
+	p.Apply(source.Batch{Set: all})
+	marks := carriedMarks(p)
+	p.Update(func(tx *flow.Tx) {
+		p.TakeFeedback(tx, web, xds.State{Connected: 1, Carried: &xds.Carried{Proxies: 1, Marks: marks}})
+	})
+	are := func(what string, commit *flow.Commit, changed int, want string) {
+		t.Helper()
+		if n := len(flow.Changes(commit, p.AuthPolicyStatus)); n != changed {
+			t.Errorf("%s: %d statuses have changed, not %d", what, n, changed)
+		}
+		p.Engine.View(func(c *flow.Ctx) {
+			for name, s := range flow.All(c, p.AuthPolicyStatus) {
+				for _, cond := range s.Ancestors[0].Conditions {
+					if got := fmt.Sprintf("%s %s: %s", cond.Status, cond.Reason, cond.Message); cond.Type == "Programmed" && !strings.HasPrefix(got, want) {
+						t.Fatalf("%s: %s says %q, not %q", what, name, got, want)
+					}
+				}
+			}
+		})
+	}
+	are("another endpoint", p.Apply(source.Batch{Set: []source.Object{authSlice("192.0.2.2", 80)}}), 0, "True Programmed")
+	none := authSlice("192.0.2.2", 80)
+	none.Endpoints[0].Conditions.Ready = new(false)
+	are("no endpoint", p.Apply(source.Batch{Set: []source.Object{none}}), policies,
+		"False ServiceUnavailable: spec.authorization[service].external: Service a/auth has no endpoint that is ready")
+	are("another one that isn't ready", p.Apply(source.Batch{Set: []source.Object{func() source.Object {
+		o := none.DeepCopy()
+		o.Endpoints[0].Addresses[0] = "192.0.2.3"
+		return o
+	}()}}), 0, "False ServiceUnavailable")
+	are("an endpoint again", p.Apply(source.Batch{Set: []source.Object{authSlice("192.0.2.3", 80)}}), policies, "True Programmed")
 }
