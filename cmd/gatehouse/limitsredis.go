@@ -12,6 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/ratelimit"
+	"github.com/gatehouse-dev/gatehouse/internal/trust"
 )
 
 // redisFlags say which Redis keeps the counts. Passwords are in files, since arguments and
@@ -77,7 +78,7 @@ func (f *redisFlags) store(gateway object.Name) (ratelimit.Store, error) {
 		if name == "" {
 			name, _, _ = net.SplitHostPort(f.address)
 		}
-		if options.TLS, err = ratelimit.VerifiedBy(f.caFile, name); err != nil {
+		if options.TLS, err = trust.Server(f.caFile, name); err != nil {
 			return nil, fmt.Errorf("--redis-ca-file: %w", err)
 		}
 	}

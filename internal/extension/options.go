@@ -3,11 +3,8 @@ package extension
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +21,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/trust"
 )
 
 // Options are one extension server, and what it is asked, as a configuration file has them.
@@ -195,37 +193,20 @@ func (t *TLS) credentials(address string) (credentials.TransportCredentials, err
 	if t.Plaintext || strings.HasPrefix(address, "unix:") && t.CAFile == "" {
 		return insecure.NewCredentials(), nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	config, err := trust.Server(t.CAFile, t.name(address))
+	if err != nil {
+		return nil, err
+	}
 	if t.CertFile != "" {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 			return &c, err
 		}
 	}
-	if t.CAFile != "" {
-		if _, err := t.authorities(); err != nil {
-			return nil, err
-		}
-		config.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it, with the authorities of now
-		name := t.name(address)
-		config.VerifyConnection = func(state tls.ConnectionState) error { return t.verify(state, name) }
-	}
 	return credentials.NewTLS(config), nil
 }
 
-func (t *TLS) authorities() (*x509.CertPool, error) {
-	text, err := os.ReadFile(t.CAFile)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", t.CAFile)
-	}
-	return pool, nil
-}
-
-// name is what the certificate of a server has to say. The state of a connection has none for an address of IP.
+// name is what the certificate of a server has to say.
 func (t *TLS) name(address string) string {
 	switch host, _, err := net.SplitHostPort(address); {
 	case t.ServerName != "":
@@ -235,21 +216,4 @@ func (t *TLS) name(address string) string {
 	default:
 		return host
 	}
-}
-
-// verify is what TLS does by itself with authorities that don't change.
-func (t *TLS) verify(state tls.ConnectionState, name string) error {
-	roots, err := t.authorities()
-	if err != nil {
-		return err
-	}
-	if len(state.PeerCertificates) == 0 {
-		return errors.New("the extension server shows no certificate")
-	}
-	between := x509.NewCertPool()
-	for _, c := range state.PeerCertificates[1:] {
-		between.AddCert(c)
-	}
-	_, err = state.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: between})
-	return err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/trust"
 	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
@@ -81,7 +82,7 @@ func TestRedisTLSAndUser(t *testing.T) {
 		if c.authorities != "" {
 			file = filepath.Join(secret, c.authorities)
 		}
-		config, err := VerifiedBy(file, c.name)
+		config, err := trust.Server(file, c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestRedisTLSAndUser(t *testing.T) {
 			}
 		}
 	}
-	if _, err := VerifiedBy(filepath.Join(secret, "password"), "127.0.0.1"); err == nil {
+	if _, err := trust.Server(filepath.Join(secret, "password"), "127.0.0.1"); err == nil {
 		t.Error("a password is an authority")
 	}
 }
