@@ -8,9 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 
@@ -20,17 +18,7 @@ import (
 // A Gateway that gets another class is served by its former fleet, as it is, until the
 // new one is ready and has an address, and the Gateway's status says so.
 func testClass(t *testing.T, at *applierTest) {
-	live := &gwv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: "web"},
-		Spec:       gwv1.GatewaySpec{GatewayClassName: "gatehouse", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}},
-	}
-	at.must(at.Create(t.Context(), live))
-	tell := func(address string) {
-		t.Helper()
-		ip := gwv1.IPAddressType
-		live.Status.Addresses = []gwv1.GatewayStatusAddress{{Type: &ip, Value: address}}
-		at.must(at.Status().Update(t.Context(), live))
-	}
+	live, tell := at.live()
 	g := at.gateway(func(g *infra.Gateway) { g.UID = live.UID }, with(v1alpha1.Settings{Deployment: &v1alpha1.Deployment{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(3))}}}))
 	moved := at.gateway(func(g *infra.Gateway) { g.UID, g.Class = live.UID, "other" })
 	a := at.start()

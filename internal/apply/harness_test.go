@@ -290,3 +290,18 @@ func (t *applierTest) pod(g *infra.Gateway, name string) *corev1.Pod {
 	t.must(t.Create(t.Context(), pod))
 	return pod
 }
+
+// live has the API server know the Gateway of a fleet. What tell is called with is the address that its status says.
+func (t *applierTest) live() (gw *gwv1.Gateway, tell func(address string)) {
+	t.Helper()
+	gw = &gwv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: "web"},
+		Spec:       gwv1.GatewaySpec{GatewayClassName: "gatehouse", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}},
+	}
+	t.must(t.Create(t.Context(), gw))
+	return gw, func(address string) {
+		t.Helper()
+		gw.Status.Addresses = []gwv1.GatewayStatusAddress{{Type: new(gwv1.IPAddressType), Value: address}}
+		t.must(t.Status().Update(t.Context(), gw))
+	}
+}

@@ -23,16 +23,7 @@ import (
 func testPlaces(t *testing.T, at *applierTest) {
 	const common = "fleets-of-all"
 	at.must(at.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: common}}))
-	live := &gwv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: "web"},
-		Spec:       gwv1.GatewaySpec{GatewayClassName: "gatehouse", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}},
-	}
-	at.must(at.Create(t.Context(), live))
-	tell := func(address string) {
-		t.Helper()
-		live.Status.Addresses = []gwv1.GatewayStatusAddress{{Type: new(gwv1.IPAddressType), Value: address}}
-		at.must(at.Status().Update(t.Context(), live))
-	}
+	live, tell := at.live()
 	g := at.gateway(func(g *infra.Gateway) { g.UID, g.Limits = live.UID, true })
 	before := *at
 	a := before.start()

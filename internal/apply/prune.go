@@ -85,8 +85,7 @@ func works(wanted map[objectKey]bool, o client.Object) bool {
 // ledTo asks the API server which workload clients are led to. Where there is no Service, that is none.
 func (f *Fleets) ledTo(ctx context.Context, g *infra.Gateway) (string, error) {
 	s := &corev1.Service{}
-	name := f.options.Places.Name(g.Name, g.Class)
-	err := f.client.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, s)
+	err := f.client.Get(ctx, client.ObjectKey(f.options.Places.Name(g.Name, g.Class)), s)
 	if apierrors.IsNotFound(err) {
 		return "-", nil // no name
 	}

@@ -148,6 +148,13 @@ func (p *poster[V]) signal() {
 	}
 }
 
+// again has what there is to say compared with what is written.
+func (p *poster[V]) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.signal()
+}
+
 func (p *poster[V]) changed(object.Key) {}
 
 // run writes until ctx ends.
@@ -163,15 +170,11 @@ func (p *poster[V]) run(ctx context.Context) error {
 		case <-p.news:
 		case <-late.C:
 			early = nil
-			p.mu.Lock()
-			p.signal()
-			p.mu.Unlock()
+			p.again()
 			continue
 		case <-look.C: // somebody may have edited or deleted it
 			written = nil
-			p.mu.Lock()
-			p.signal()
-			p.mu.Unlock()
+			p.again()
 			continue
 		case <-ctx.Done():
 			return nil
@@ -189,9 +192,7 @@ func (p *poster[V]) run(ctx context.Context) error {
 			p.log.Error("what is known of Gateways can't be told to the controllers of the other role; trying again",
 				"object", "ConfigMap "+p.name.String(), "error", err, "in", termRetry)
 			written, pause = nil, termRetry
-			p.mu.Lock()
-			p.signal()
-			p.mu.Unlock()
+			p.again()
 		}
 		select {
 		case <-time.After(pause):

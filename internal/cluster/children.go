@@ -3,14 +3,13 @@ package cluster
 import (
 	"context"
 
-	"github.com/gatehouse-dev/gatehouse/internal/configuration"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gatehouse-dev/gatehouse/internal/apply"
 	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )

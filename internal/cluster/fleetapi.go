@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/configuration"
-
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/fleet"
 	"github.com/gatehouse-dev/gatehouse/internal/fleetapi"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"

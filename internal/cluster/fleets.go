@@ -102,15 +102,14 @@ func (f *fleets) limitsAccount(gateway object.Name) object.Name {
 // another class or in another namespace, and has not left yet: it is there still. What it is, is for the API
 // server to say, so that it is known after a restart and to every replica.
 func (p *provisioned) isFormer(ctx context.Context, gateway, serviceAccount object.Name) (bool, error) {
-	places := p.cluster.config.Infrastructure.Places()
-	if !places.Has(gateway, serviceAccount.Namespace) {
+	if !p.fleets.places.Has(gateway, serviceAccount.Namespace) {
 		return false, nil
 	}
 	live := &corev1.ServiceAccount{}
-	err := p.cluster.direct.Get(ctx, client.ObjectKey{Namespace: serviceAccount.Namespace, Name: serviceAccount.Name}, live)
+	err := p.cluster.direct.Get(ctx, client.ObjectKey(serviceAccount), live)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	of, ok := places.OfFleet(live, p.cluster.config.ControllerName)
+	of, ok := p.fleets.places.OfFleet(live, p.cluster.config.ControllerName)
 	return ok && of == gateway, nil
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
-
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"

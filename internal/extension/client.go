@@ -117,10 +117,10 @@ func (c *client) keep(q *extensionv1alpha1.ChangeRequest) {
 		return
 	}
 	for other := range c.unanswered { // any makes room: once one has an answer all are asked again
-		if len(c.unanswered) >= maxUnanswered {
-			delete(c.unanswered, other)
+		if len(c.unanswered) < maxUnanswered {
+			break
 		}
-		break
+		delete(c.unanswered, other)
 	}
 	c.unanswered[of] = &unanswered{question: q}
 	select {
@@ -275,11 +275,11 @@ func (c *client) toProbe() *extensionv1alpha1.ChangeRequest {
 			least = u
 		}
 	}
-	switch {
-	case least != nil:
+	if least != nil {
 		least.probes++
 		return least.question
-	case c.away != nil:
+	}
+	if c.away != nil {
 		return c.answered
 	}
 	return nil

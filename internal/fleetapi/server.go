@@ -168,13 +168,11 @@ func (s *Server) collection(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r, of, as)
 		return
 	}
-	select {
-	case s.lists <- struct{}{}:
-		defer func() { <-s.lists }()
-	default:
-		s.fail(w, apierrors.NewTooManyRequests("there are too many lists of proxies at once", 1))
+	end, ok := s.begin(w, Resource)
+	if !ok {
 		return
 	}
+	defer end()
 	list, version := s.o.Store.list(of)
 	meta := metav1.ListMeta{ResourceVersion: version.String()}
 	if as == nil {
@@ -186,6 +184,17 @@ func (s *Server) collection(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.reply(w, http.StatusOK, as.table(meta, list...))
+}
+
+// begin makes room for the list of a resource until end is called; else it has answered.
+func (s *Server) begin(w http.ResponseWriter, resource string) (end func(), ok bool) {
+	select {
+	case s.lists <- struct{}{}:
+		return func() { <-s.lists }, true
+	default:
+		s.fail(w, apierrors.NewTooManyRequests("there are too many lists of "+resource+" at once", 1))
+		return nil, false
+	}
 }
 
 // one answers for one proxy.
@@ -437,15 +446,20 @@ func formOf(r *http.Request) (*form, error) {
 }
 
 func (f *form) table(meta metav1.ListMeta, list ...*entry) metav1.Table {
-	t := metav1.Table{
-		TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "Table"}, ListMeta: meta,
-		ColumnDefinitions: columns, Rows: make([]metav1.TableRow, 0, len(list)),
-	}
-	now := time.Now()
+	t, now := newTable(columns, len(list)), time.Now()
+	t.ListMeta = meta
 	for _, e := range list {
 		t.Rows = append(t.Rows, f.row(e.cells(now), e.meta(), e.object()))
 	}
 	return t
+}
+
+// newTable is a table with room for rows.
+func newTable(columns []metav1.TableColumnDefinition, rows int) metav1.Table {
+	return metav1.Table{
+		TypeMeta:          metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "Table"},
+		ColumnDefinitions: columns, Rows: make([]metav1.TableRow, 0, rows),
+	}
 }
 
 func (f *form) row(cells []any, meta metav1.ObjectMeta, object any) metav1.TableRow {

@@ -147,13 +147,11 @@ func (s *Server) drawn(w http.ResponseWriter, r *http.Request, verb, namespace, 
 	if !s.may(w, r, verb, resource.Resource, selection{namespace: namespace, name: name}) {
 		return
 	}
-	select {
-	case s.lists <- struct{}{}:
-		defer func() { <-s.lists }()
-	default:
-		s.fail(w, apierrors.NewTooManyRequests("there are too many lists at once", 1))
+	end, ok := s.begin(w, Topologies)
+	if !ok {
 		return
 	}
+	defer end()
 	whole, rows := what(s.o.Draw())
 	switch {
 	case whole == nil:
@@ -161,10 +159,7 @@ func (s *Server) drawn(w http.ResponseWriter, r *http.Request, verb, namespace, 
 	case as == nil:
 		s.reply(w, http.StatusOK, whole)
 	default:
-		table := metav1.Table{
-			TypeMeta:          metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "Table"},
-			ColumnDefinitions: topologyColumns, Rows: make([]metav1.TableRow, 0, len(rows)),
-		}
+		table := newTable(topologyColumns, len(rows))
 		for i := range rows {
 			table.Rows = append(table.Rows, as.row(rows[i].row()))
 		}

@@ -92,10 +92,7 @@ func (p Places) LimitsName(gateway object.Name, class string) object.Name {
 // PreviewName names the Service that leads to proxies which wait for their promotion.
 func (p Places) PreviewName(gateway object.Name, class string) object.Name {
 	namespace := p.Of(gateway)
-	if namespace != gateway.Namespace {
-		return object.Name{Namespace: namespace, Name: nameIn(namespace, gateway, class) + "-preview"}
-	}
-	return object.Name{Namespace: namespace, Name: shortened(Name(gateway, class)+"-preview", gateway.Name+"/"+class+"/preview")}
+	return object.Name{Namespace: namespace, Name: partIn(namespace, gateway, class, "preview")}
 }
 
 // GatewayOf names the Gateway whose fleet a live object belongs to; false where it
@@ -182,11 +179,17 @@ func nameIn(namespace string, gateway object.Name, class string) string {
 	return text + end
 }
 
-// limitsNameIn is that of the objects that count requests. It ends with a hash in the Gateway's namespace, so that it is
-// that of no other Gateway's fleet.
+// limitsNameIn is that of the objects that count requests.
 func limitsNameIn(namespace string, gateway object.Name, class string) string {
+	return partIn(namespace, gateway, class, "limits")
+}
+
+// partIn is the name of a part of a fleet. It ends with a hash in the Gateway's namespace, so that it is that of no other
+// Gateway's fleet.
+func partIn(namespace string, gateway object.Name, class, part string) string {
+	name := nameIn(namespace, gateway, class) + "-" + part
 	if namespace != gateway.Namespace {
-		return nameIn(namespace, gateway, class) + "-limits"
+		return name
 	}
-	return shortened(Name(gateway, class)+"-limits", gateway.Name+"/"+class+"/limits")
+	return shortened(name, gateway.Name+"/"+class+"/"+part)
 }

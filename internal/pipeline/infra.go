@@ -115,13 +115,13 @@ func (p *Pipeline) declareFleetServices() {
 			if newest != nil {
 				emit(name, infra.ClassOf(newest))
 			}
-		}, flow.Equal(func(a, b string) bool { return a == b }))
+		}, flow.Equal(flow.Same[string]))
 	flow.Watch(p.Inputs.FleetClasses)
 	p.SharedFleets = flow.Group("shared-fleets", p.fleetServices,
 		func(_ *flow.Ctx, fleet object.Name, _ flow.Members[object.Name, *corev1.Service]) (string, bool) {
 			return fleet.SharedBy()
 		},
-		flow.Equal(func(a, b string) bool { return a == b }))
+		flow.Equal(flow.Same[string]))
 	flow.Watch(p.SharedFleets)
 }
 

@@ -33,7 +33,7 @@ func (p *Pipeline) prerouting(c *flow.Ctx, attached []topology.AttachmentKey) (o
 		if i > 0 && at.Listener == first {
 			continue
 		}
-		l, ok := flow.Get(c, topology.TableOf(at.Listener, p.Graph.Listeners, p.Graph.SetListeners), at.Listener)
+		l, ok := p.Graph.Listener(c, at.Listener)
 		if !ok {
 			continue
 		}

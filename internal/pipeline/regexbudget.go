@@ -66,7 +66,7 @@ func (p *Pipeline) declareRegexBudgets() {
 			for l := range p.attachedTo(c, k) {
 				if a, ok := flow.Get(c, p.Graph.Attachments, topology.AttachmentKey{Route: k, Listener: l}); ok {
 					n := len(a.Hosts)
-					if at, _ := flow.Get(c, topology.TableOf(l, p.Graph.Listeners, p.Graph.SetListeners), l); at != nil && len(at.Filters) > 0 {
+					if at, ok := p.Graph.Listener(c, l); ok && len(at.Filters) > 0 {
 						n *= envoy.PreroutingCopies
 					}
 					hosts[l.Fleet()] += n

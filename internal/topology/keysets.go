@@ -123,6 +123,6 @@ func (g *Graph) LoginSecret(c *flow.Ctx, s ir.LoginSession, encrypts bool) ir.Se
 
 // Verifies reports whether a listener verifies certificates of clients.
 func (g *Graph) Verifies(c *flow.Ctx, at ListenerKey) bool {
-	l, ok := flow.Get(c, TableOf(at, g.Listeners, g.SetListeners), at)
+	l, ok := g.Listener(c, at)
 	return ok && l.Clients != nil
 }

@@ -215,6 +215,11 @@ func TableOf[V any](k ListenerKey, own, sets flow.Table[ListenerKey, V]) flow.Ta
 	return sets
 }
 
+// Listener returns a listener, of a Gateway or a ListenerSet.
+func (g *Graph) Listener(c *flow.Ctx, k ListenerKey) (*Listener, bool) {
+	return flow.Get(c, TableOf(k, g.Listeners, g.SetListeners), k)
+}
+
 // Listener is one listener of a Gateway.
 type Listener struct {
 	Key      ListenerKey

@@ -87,6 +87,16 @@ func freePorts(t *testing.T) controllerPorts {
 	return controllerPorts{XDS: port.OfTest(t), API: port.OfTest(t), Metrics: port.OfTest(t), Health: port.OfTest(t)}
 }
 
+// create has the API server know objects.
+func (c *controllers) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // configure writes a configuration file that has these fields, the way an editor does.
 func (c *controllers) configure(t *testing.T, name string, fields map[string]any) (path string) {
 	t.Helper()

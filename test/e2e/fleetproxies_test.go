@@ -146,28 +146,38 @@ func (f *shownFleet) are(t *testing.T, states ...shown.State) []shown.Proxy {
 	return got.Proxies
 }
 
+// request is one for the root of a port of this machine.
+func request(t *testing.T, port int) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(port))+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// redirects reports whether a request is answered with a redirect for good.
+func redirects(transport *http.Transport, r *http.Request) error {
+	res, err := transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusMovedPermanently {
+		return fmt.Errorf("answered %s", res.Status)
+	}
+	return nil
+}
+
 // asks returns what asks a listener of a proxy once.
 func (f *shownFleet) asks(t *testing.T, proxy, listener int) func() error {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(f.listeners[listener]))+"/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked := request(t, f.listeners[listener])
 	if n := f.networks[proxy]; n != nil {
 		transport.DialContext = n.dial
 	}
-	return func() error {
-		res, err := transport.RoundTrip(request)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusMovedPermanently {
-			return fmt.Errorf("answered %s", res.Status)
-		}
-		return nil
-	}
+	return func() error { return redirects(transport, asked) }
 }
 
 // serves waits until a proxy answers on a listener.

@@ -5,9 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -55,36 +53,18 @@ func TestLeaderKilled(t *testing.T) {
 			}}}},
 		}}
 	}
-	for _, o := range []client.Object{
+	c.create(t,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace}},
 		&gwv1.Gateway{ObjectMeta: in, Spec: gwv1.GatewaySpec{GatewayClassName: "gatehouse", Listeners: []gwv1.Listener{
 			{Name: "http", Port: gwv1.PortNumber(at), Protocol: gwv1.HTTPProtocolType},
 		}}},
-		route("before"),
-	} {
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
+		route("before"))
 	f := &countingFleet{controllers: c, in: in}
 	proxy := f.startPod(t, f.deployment(t, "gatehouse-proxy").Spec.Template, "web-1", ports[0])
 	eventually(t, siteTimeout, proxy.ready)
-	ask := func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(at))+"/", nil)
-		if err != nil {
-			return err
-		}
-		request.Host = "before.example"
-		res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusMovedPermanently {
-			return fmt.Errorf("answered %s", res.Status)
-		}
-		return nil
-	}
+	before := request(t, at)
+	before.Host = "before.example"
+	ask := func() error { return redirects(&http.Transport{DisableKeepAlives: true}, before) }
 	eventually(t, siteTimeout, ask)
 
 	ctx, end := context.WithCancel(t.Context())
@@ -107,9 +87,7 @@ func TestLeaderKilled(t *testing.T) {
 	}
 	killed := time.Now()
 	after := route("after")
-	if err := c.Create(t.Context(), after); err != nil {
-		t.Fatal(err)
-	}
+	c.create(t, after)
 	eventually(t, 2*siteTimeout, func() error {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(after), after); err != nil {
 			return err

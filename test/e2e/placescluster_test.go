@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -30,14 +28,6 @@ import (
 func TestFleetInControllerNamespace(t *testing.T) {
 	t.Parallel()
 	c := startControllers(t, "../../config/namespace.yaml", "../../config/install.yaml")
-	create := func(objects ...client.Object) {
-		t.Helper()
-		for _, o := range objects {
-			if err := c.Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	// As the chart has it with formerNamespaces: [].
 	everywhere := &rbacv1.ClusterRoleBinding{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "gatehouse-fleets"}, everywhere); err != nil {
@@ -46,7 +36,7 @@ func TestFleetInControllerNamespace(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), everywhere); err != nil {
 		t.Fatal(err)
 	}
-	create(&rbacv1.RoleBinding{
+	c.create(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: everywhere.Name}, RoleRef: everywhere.RoleRef, Subjects: everywhere.Subjects,
 	})
 	apiserver.AwaitRights(t, c.server.Config)
@@ -63,7 +53,7 @@ func TestFleetInControllerNamespace(t *testing.T) {
 		GatewayClassName: "gatehouse",
 		Listeners:        []gwv1.Listener{{Name: "http", Port: gwv1.PortNumber(listener), Protocol: gwv1.HTTPProtocolType}},
 	}}
-	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, gateway, &gwv1.HTTPRoute{
+	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, gateway, &gwv1.HTTPRoute{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 		Spec: gwv1.HTTPRouteSpec{
 			CommonRouteSpec: gwv1.CommonRouteSpec{ParentRefs: []gwv1.ParentReference{{Name: "web"}}}, Rules: redirectTo("there.example"),
@@ -79,7 +69,7 @@ func TestFleetInControllerNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := metav1.ObjectMeta{Namespace: "shop", Name: at.Name}
-	create(&corev1.ServiceAccount{ObjectMeta: named}, &corev1.ConfigMap{ObjectMeta: named, Data: authorities.Data})
+	c.create(t, &corev1.ServiceAccount{ObjectMeta: named}, &corev1.ConfigMap{ObjectMeta: named, Data: authorities.Data})
 	forged := c.runPod(t, c.makePodIn(t, "shop", deployment.Spec.Template, "forged-1"), ports)
 	t.Cleanup(func() {
 		forged.signal(t)
@@ -139,14 +129,4 @@ func TestFleetInControllerNamespace(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// request is one for the root of a port of this machine.
-func request(t *testing.T, port int) *http.Request {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(port))+"/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -34,14 +32,6 @@ func TestSharedFleetInCluster(t *testing.T) {
 		"ports": ports, "infrastructure": map[string]any{"image": "registry.example/gatehouse:test"},
 	}))
 	p.answers(t, ports.Health, "/readyz")
-	create := func(objects ...client.Object) {
-		t.Helper()
-		for _, o := range objects {
-			if err := c.Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	listener := port.OfTest(t)
 	gateway := func(namespace string) *gwv1.Gateway {
 		return &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}, Spec: gwv1.GatewaySpec{
@@ -65,7 +55,7 @@ func TestSharedFleetInCluster(t *testing.T) {
 	class.Spec.ParametersRef = &gwv1.ParametersReference{
 		Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "GatewayParameters", Name: "shared", Namespace: new(gwv1.Namespace("shop")),
 	}
-	create(namespace("shop"), namespace("one"), namespace("two"),
+	c.create(t, namespace("shop"), namespace("one"), namespace("two"),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "GatewayParameters",
 			"metadata": map[string]any{"namespace": "shop", "name": "shared"}, "spec": map[string]any{"mergeGateways": true},
@@ -90,10 +80,7 @@ func TestSharedFleetInCluster(t *testing.T) {
 
 	asks := func(host, want string) func() error {
 		return func() error {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(listener))+"/", nil)
-			if err != nil {
-				return err
-			}
+			req := request(t, listener)
 			req.Host = host
 			res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 			if err != nil {
